@@ -27,6 +27,9 @@ r = f32[4096,4096] transpose(x), dimensions={1,0}`, []string{"256,128", "512,128
 	{"transpose3000", `
 x = f32[3000,2000] parameter(0)
 r = f32[2000,3000] transpose(x), dimensions={1,0}`, []string{"256,128", "500,128", "250,3000", "500,3000"}},
+	{"transpose1024", `
+x = f32[1024,1024] parameter(0)
+r = f32[1024,1024] transpose(x), dimensions={1,0}`, []string{"256,1024 stream=0", "256,1024 stream=1"}},
 	{"swap", `
 x = f32[8,1024,16,64] parameter(0)
 r = f32[8,16,1024,64] transpose(x), dimensions={0,2,1,3}`, []string{"1,16,64,64", "1,16,1024,64", "1,1,1024,64", "1,4,256,64"}},

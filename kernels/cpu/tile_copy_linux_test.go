@@ -100,7 +100,8 @@ func TestMovesEndAtPage(t *testing.T) {
 
 // Transposes of several blocks each way, whole and not, by every tile.
 func TestTransposeBlocks(t *testing.T) {
-	for _, shape := range []string{"f32[300,530]", "f32[257,1030]", "f64[140,523]", "bf16[520,517]", "s8[1030,531]", "f32[2,140,3,270]", "s16[3,600,33]", "f32[208,1056]", "f64[35,650]", "s8[2000,1027]", "bf16[330,784]"} {
+	for _, shape := range []string{"f32[300,530]", "f32[257,1030]", "f64[140,523]", "bf16[520,517]", "s8[1030,531]", "f32[2,140,3,270]", "s16[3,600,33]", "f32[208,1056]", "f64[35,650]", "s8[2000,1027]", "bf16[330,784]",
+		"f32[512,275]", "bf16[1024,333]", "s8[2048,150]", "f64[256,77]", "f32[2,256,3,70]"} {
 		m, err := hlo.Parse(shape, []byte(transposeOf(shape)))
 		if err != nil {
 			t.Fatal(err)

@@ -33,8 +33,9 @@ type CopyRoutines struct {
 // A TransposeRoutine transposes blocks of Cols rows of the source, with Rows
 // elements each.
 type TransposeRoutine struct {
-	F    amd64.Func
-	Band amd64.Func // Whole bands of blocks, written past the caches, see BandArgs.
+	F amd64.Func
+	// Whole bands of blocks, written past the caches, and to them; see BandArgs.
+	Band, CachedBand amd64.Func
 	// The elements of a source row in a block, and the rows of the source.
 	Rows, Cols int64
 }
@@ -62,10 +63,13 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	for width, x := range transposes {
 		f, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
 		band, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitBand(a, width, int(x.cols), x.emit)
+			return emitBand(a, width, int(x.cols), amd64.VMOVNTPS, x.emit)
 		})
-		m.Transposes[width] = TransposeRoutine{f, band, x.rows, x.cols}
-		m.Ok = m.Ok && ok && ok2
+		cached, ok3 := LoadRoutine(func(a *amd64.Assembler) error {
+			return emitBand(a, width, int(x.cols), amd64.VMOVUPS, x.emit)
+		})
+		m.Transposes[width] = TransposeRoutine{f, band, cached, x.rows, x.cols}
+		m.Ok = m.Ok && ok && ok2 && ok3
 	}
 	return m
 })

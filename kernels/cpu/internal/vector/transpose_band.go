@@ -7,7 +7,7 @@ import (
 )
 
 // A band is a part of each of some rows of a source, some lines long, whose elements
-// become rows of the destination: pieces of whole cache lines, written past the caches. For
+// become rows of the destination: pieces of whole cache lines, written past the caches or not. For
 // each line of the part, the rows of the destination that its elements make are gathered
 // in scratch, which stays in the first-level cache whatever the distances of rows are, and
 // stored from there. Meanwhile the next band is prefetched to the second-level cache, row
@@ -41,6 +41,7 @@ type BandArgs struct {
 	FromStep          int64 // The distance of rows of the source, in bytes.
 	// From is a line of columns before To, since rows of the destination may begin within lines.
 	Before bool
+	Cached bool // Pieces are written to the caches, not past them.
 }
 
 // The fields of BandArgs, as emitLoadArg counts.
@@ -86,15 +87,20 @@ func (args *BandArgs) Transpose(f *TransposeRoutine, width int64, band BandArgs)
 	}
 	args.groupStep = f.Cols * band.FromStep
 	args.fetchNext = band.FromStep - band.FetchLines*LineBytes
-	f.Band.Call(unsafe.Pointer(args))
+	if band.Cached {
+		f.CachedBand.Call(unsafe.Pointer(args))
+	} else {
+		f.Band.Call(unsafe.Pointer(args))
+	}
 	*args = BandArgs{}
 }
 
-// emitBand emits the transpose of a band of elements of a width, in blocks of cols rows.
+// emitBand emits the transpose of a band of elements of a width, in blocks of cols rows,
+// with an instruction that stores.
 // R13 is the address of the next prefetch, R12 counts the lines that are left in its row,
 // R14 and R15 count groups and lines.
 func emitBand(
-	a *amd64.Assembler, width, cols int,
+	a *amd64.Assembler, width, cols int, store amd64.Op,
 	block func(a *amd64.Assembler, prefetches bool) error,
 ) error {
 	emitLoadArg(a, amd64.R13, bandFetch)
@@ -115,7 +121,7 @@ func emitBand(
 	emitAdvanceArg(a, bandTo, amd64.Imm(width*cols))
 	a.Emit(amd64.SUB, amd64.R14, amd64.Imm(1))
 	a.Emit(amd64.JG, group)
-	emitPieces(a, LineBytes/width)
+	emitPieces(a, LineBytes/width, store)
 	emitAdvanceArg(a, bandLine, amd64.Imm(LineBytes))
 	a.Emit(amd64.SUB, amd64.R15, amd64.Imm(1))
 	a.Emit(amd64.JG, line)
@@ -143,7 +149,7 @@ func emitStoreArg(a *amd64.Assembler, n int32, r amd64.Reg) {
 // emitPieces emits the stores of pieces of rows of the destination, from the line on in
 // which the column lies. RAX counts rows, R8 and R9 are the addresses of the column in
 // the destination and in scratch.
-func emitPieces(a *amd64.Assembler, rows int) {
+func emitPieces(a *amd64.Assembler, rows int, store amd64.Op) {
 	from, to, left, within := amd64.RSI, amd64.RDX, amd64.RCX, amd64.RBX
 	emitLoadArg(a, amd64.R8, bandRow)
 	emitLoadArg(a, amd64.R9, bandColumn)
@@ -162,7 +168,7 @@ func emitPieces(a *amd64.Assembler, rows int) {
 	for half := range int32(2) {
 		y := amd64.Y(int(half))
 		a.Emit(amd64.VMOVUPS, y, amd64.Mem{Base: from, Disp: 32 * half})
-		a.Emit(amd64.VMOVNTPS, amd64.Mem{Base: to, Disp: 32 * half}, y)
+		a.Emit(store, amd64.Mem{Base: to, Disp: 32 * half}, y)
 	}
 	a.Emit(amd64.ADD, from, amd64.Imm(LineBytes))
 	a.Emit(amd64.ADD, to, amd64.Imm(LineBytes))
