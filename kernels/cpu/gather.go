@@ -5,6 +5,7 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
@@ -83,56 +84,98 @@ func gatherWalksDigits(p *symtile.Program, op symtile.Op) bool {
 	return !p.Ops[op.Args[0]].Tile.HasDigits()
 }
 
-// lowerGather lowers a gather.
-func lowerGather[T portable.Number](b *block, n int, op symtile.Op) {
-	// From an array, slices are read by the transfer of its type; from scratch, they
-	// are copied.
+// lowerGather lowers a gather whose tile is made in scratch.
+func lowerGather[T portable.Number](
+	b *block, n int, op symtile.Op,
+) {
 	source := b.l.p.Ops[op.Args[0]]
-	direct := readByGathersOnly(b.l.p, op.Args[0])
+	direct := readByGathersOnly(
+		b.l.p, op.Args[0],
+	)
+	shape := source.Instr.Shape
 	strides := hlo.RowMajor(source.Tile.Sizes())
+	width := portable.ClassFor[T]().Bytes()
 	if direct {
-		strides = source.Instr.Shape.Strides()
+		strides, width = shape.Strides(), shape.DType.Size()
 	}
 	if !gatherWalksDigits(b.l.p, op) && b.l.err == nil {
 		b.l.err = errDigits
 	}
-	t := newGatherAccess(b, op, source.Tile, strides, direct)
 	v := b.l.result(n)
-	indices := materialized(b, op, 1)
-	in := &instr{
-		name:     "gather",
-		outs:     []*value{v},
-		tileArgs: []*value{indices},
-	}
+	t := newGatherAccess(b, op, source.Tile, strides, direct)
+	x := newTileGather(
+		t, hlo.RowMajor(op.Tile.Sizes()),
+		width,
+	)
+	x.readIndices(b, op)
+	in := &instr{name: "gather", outs: []*value{v}, tileArgs: []*value{x.indices}}
+	x.dst = v.data
 	if direct {
-		move := reader[T](source.Instr.Shape.DType)
 		param := source.Instr.Attrs.Param
-		in.run = func(w *worker) {
-			data := w.in[param].Data
-			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(
-				dst []T, at, step int64,
-			) {
-				move(dst, data, at, step)
-			})
-		}
+		x.src = func(w *worker) []byte { return w.in[param].Data }
 	} else {
 		from := materialized(b, op, 0)
 		in.tileArgs = append(in.tileArgs, from)
-		in.run = func(w *worker) {
-			src := whole[T](w, from)
-			runGather(w, t, whole[T](w, v), indexReader(w, indices), func(
-				dst []T, at, step int64,
-			) {
-				portable.GatherRun(dst, src, at, step)
-			})
+		x.src = from.data
+	}
+	if direct && !portable.IsNative(shape.DType) {
+		in.outs = append(
+			in.outs,
+			convertGathered[T](b, x, v, shape.DType),
+		)
+	}
+	x.compile(b.l)
+	in.run = x.run
+	b.add(in)
+}
+
+// convertGathered lets a gather convert what it copies to the class of T, a run of slices after
+// the other. It returns the scratch for a run.
+func convertGathered[T portable.Number](
+	b *block, x *tileGather, v *value,
+	d hlo.DType,
+) *value {
+	n := x.inner.size * x.slice.size
+	raw := b.l.value(
+		"slices", portable.Int32, noTile,
+		(n*x.width+3)/4,
+	)
+	move := reader[T](d)
+	// Slices of a run lie one after the other, and in the tile a step apart.
+	step, size := x.inner.to, x.slice.size
+	x.copies.To = x.copies.Bytes
+	x.dst = raw.data
+	x.converted = func(
+		w *worker, to, count, length int64,
+	) {
+		dst := whole[T](w, v)
+		data := raw.data(w)
+		if step == length && size == length {
+			move(
+				dst[to:][:count*length], data,
+				0, 1,
+			)
+			return
+		}
+		for k := range count {
+			move(
+				dst[to+k*step:][:length],
+				data, k*size, 1,
+			)
 		}
 	}
-	b.add(in)
+	x.clears = func(w *worker) {
+		clear(whole[T](w, v))
+	}
+	return raw
 }
 
 // newGatherAccess describes a gather from a source with the strides: those of
 // the array where it is read directly, else those of the tile in scratch.
-func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int64, direct bool) *gatherAccess {
+func newGatherAccess(
+	b *block, op symtile.Op, source symtile.Tile,
+	strides []int64, direct bool,
+) *gatherAccess {
 	g := op.Instr.Attrs.Gather
 	from := op.Instr.Operands[0].Shape
 	// The place of an element is base + Σ index·step + Σ start·step. In scratch, the
@@ -141,7 +184,9 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 	base := b.l.p.Space.Ring.Const(0)
 	if direct {
 		for d, x := range source {
-			base = base.Add(x.Offset.Scale(strides[d]))
+			base = base.Add(
+				x.Offset.Scale(strides[d]),
+			)
 		}
 	}
 	for _, d := range op.Tile {
@@ -151,13 +196,17 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 		// since starts are clamped: no mask is needed.
 		if d.Masked() && d.Digits == nil {
 			x.mask = len(t.masks)
-			t.masks = append(t.masks, newDimMask(b, d))
+			t.masks = append(
+				t.masks, newDimMask(b, d),
+			)
 		}
 		t.dims = append(t.dims, x)
 	}
 	indices := b.l.p.Ops[op.Args[1]].Tile
 	components := t.setBatchSteps(
-		g, hlo.RowMajor(indices.Sizes()), source, strides, direct,
+		g, hlo.RowMajor(
+			indices.Sizes(),
+		), source, strides, direct,
 	)
 	for k, d := range g.StartIndexMap {
 		t.starts = append(t.starts, startComponent{
@@ -178,7 +227,9 @@ func newGatherAccess(b *block, op symtile.Op, source symtile.Tile, strides []int
 		x := op.Tile[offsets[0]]
 		step := strides[d]
 		if started := slices.Contains(g.StartIndexMap, int64(d)); started {
-			base = base.Add(x.Offset.Scale(strides[d]))
+			base = base.Add(
+				x.Offset.Scale(strides[d]),
+			)
 			step *= strideOf(x)
 		} else if direct {
 			step *= strideOf(x)
@@ -223,130 +274,360 @@ func (t *gatherAccess) setBatchSteps(
 	return components
 }
 
-// indexReader reads indices from scratch of either integer class.
-func indexReader(w *worker, v *value) func(k int64) int64 {
-	if v.class == portable.Int32 {
-		x := whole[int32](w, v)
-		return func(k int64) int64 { return int64(x[k]) }
-	}
-	x := whole[int64](w, v)
-	return func(k int64) int64 { return x[k] }
+// A tileGather gathers a tile. Its dimensions are a slice, whose elements are neighbours in the
+// source and in the tile; a run, whose slices machine code copies; and those around both.
+type tileGather struct {
+	access       *gatherAccess // The masks, and the place of the source.
+	slice, inner gatherStep
+	outer        []gatherStep
+	width        int64           // The bytes of an element.
+	copies       portable.Gather // Of a run.
+	slot         int             // The slot of the place of element 0 in the destination, or −1 for 0.
+	nonTemporal  bool            // Stores are non-temporal.
+	indices      *value          // The start indices.
+	// The bytes that are gathered to, and those of the source.
+	dst, src func(w *worker) []byte
+	code     *amd64.Func // Of a run; nil where loops in Go copy it.
+	long     bool        // The code is told how long slices are.
+	aligned  bool        // The code begins at a vector of the destination.
+	// If set, slices of a run lie in dst one after the other, and are converted to the place of
+	// an element in the tile.
+	converted func(w *worker, to, count, length int64)
+	clears    func(w *worker) // Makes all elements 0.
 }
 
-// runGather computes the whole tile. Masked elements become 0.
-func runGather[T portable.Number](
-	w *worker, t *gatherAccess, dst []T,
-	index func(int64) int64,
-	read func(dst []T, at, step int64),
+// A gatherStep is a dimension of a tile: its size, its mask or −1, and how far elements are
+// apart in the source, in the indices and in the destination, in elements of each.
+type gatherStep struct {
+	size, from, index, to int64
+	mask                  int
+}
+
+// newTileGather divides the dimensions of a tile, whose elements are the strides to apart.
+func newTileGather(
+	t *gatherAccess, to []int64, width int64,
+) *tileGather {
+	x := &tileGather{access: t, width: width, slot: -1}
+	for k, d := range t.dims {
+		x.push(
+			gatherStep{d.size, d.step, d.index, to[k], d.mask},
+		)
+	}
+	one := gatherStep{size: 1, mask: -1}
+	x.slice, x.inner = one, one
+	if n := len(x.outer) - 1; n >= 0 && x.outer[n].isSlice() {
+		x.slice = x.outer[n]
+		x.outer = x.outer[:n]
+	}
+	// The run is the longest dimension, of equal ones the innermost.
+	longest := -1
+	for k, d := range x.outer {
+		if longest < 0 || d.size >= x.outer[longest].size {
+			longest = k
+		}
+	}
+	if longest >= 0 {
+		x.inner = x.outer[longest]
+		x.outer = slices.Delete(
+			x.outer, longest, longest+1,
+		)
+	}
+	x.copies = portable.Gather{
+		Bytes: x.slice.size * width,
+		Next:  x.inner.index,
+		From:  x.inner.from * width,
+		To:    x.inner.to * width,
+	}
+	for _, s := range t.starts {
+		x.copies.Starts = append(
+			x.copies.Starts,
+			portable.Start{At: s.at, Last: s.max, Step: s.step * width},
+		)
+	}
+	return x
+}
+
+// push adds a dimension inside of the others, merged with the last one where the two are one.
+func (x *tileGather) push(d gatherStep) {
+	if d.size == 1 && d.mask < 0 {
+		return
+	}
+	if n := len(x.outer); n > 0 {
+		around := &x.outer[n-1]
+		if d.mask < 0 && around.mask < 0 &&
+			around.from == d.size*d.from &&
+			around.index == d.size*d.index &&
+			around.to == d.size*d.to {
+			d.size *= around.size
+			*around = d
+			return
+		}
+	}
+	x.outer = append(x.outer, d)
+}
+
+// readIndices lets the start indices be those of a gather.
+func (x *tileGather) readIndices(
+	b *block, op symtile.Op,
 ) {
-	// Only valid elements are read; the others are 0.
-	if len(t.masks) > 0 {
-		clear(dst)
+	x.indices = materialized(b, op, 1)
+	x.copies.Unsigned = op.Instr.Operands[1].Shape.DType == hlo.U64
+}
+
+// isSlice reports whether elements along a dimension have one index vector, and are neighbours.
+func (d gatherStep) isSlice() bool {
+	return d.index == 0 && d.from == 1 && d.to == 1
+}
+
+// valid is the range of valid indices of a dimension.
+func (x *tileGather) valid(
+	w *worker, d gatherStep,
+) (lo, hi int64) {
+	if d.mask < 0 {
+		return 0, d.size
+	}
+	return x.access.masks[d.mask].valid(w)
+}
+
+// compile makes the code of a run, where there is some. Vectors are written past the caches
+// where all slices begin at one.
+func (x *tileGather) compile(l *lowering) {
+	g := vector.GatherCode{Gather: &x.copies, Index: x.indices.class.Bytes()}
+	g.NonTemporal = x.nonTemporal && x.writesVectors()
+	// Of a short slice the code has the length.
+	if !l.jit || !g.Fits() || !g.Long() && x.slice.mask >= 0 ||
+		x.nonTemporal && g.Long() && !g.NonTemporal {
+		return
+	}
+	a := &amd64.Assembler{}
+	if g.Emit(a) != nil {
+		return
+	}
+	x.long, x.aligned = g.Long(), g.NonTemporal
+	x.code, _ = l.addRoutine(a)
+}
+
+// writesVectors reports whether all slices are whole vectors, if the first one begins at one.
+func (x *tileGather) writesVectors() bool {
+	bytes := x.width * x.inner.to
+	for _, d := range x.outer {
+		bytes |= x.width * d.to
+	}
+	return x.slice.mask < 0 && (bytes|x.copies.Bytes)%vectorBytes == 0
+}
+
+// vectorBytes is the bytes of a vector that is written past the caches.
+const vectorBytes = 32
+
+// A gatherPlace is where a run begins: in the source, the indices and the destination.
+type gatherPlace struct{ from, index, to int64 }
+
+// plus is the place k steps along a dimension further.
+func (p gatherPlace) plus(k int64, d gatherStep) gatherPlace {
+	return gatherPlace{p.from + k*d.from, p.index + k*d.index, p.to + k*d.to}
+}
+
+// run gathers the valid elements of a tile; in scratch, the others become 0.
+func (x *tileGather) run(w *worker) {
+	if len(x.access.masks) > 0 && x.slot < 0 {
+		if x.clears != nil {
+			x.clears(w)
+		} else {
+			clear(x.dst(w))
+		}
+	}
+	first := gatherPlace{from: w.slots[x.access.base]}
+	if x.slot >= 0 {
+		first.to = w.slots[x.slot]
 	}
 	var r region
-	for k, d := range t.dims {
-		r.lo[k], r.hi[k] = 0, d.size
-		if d.mask >= 0 {
-			r.lo[k], r.hi[k] = t.masks[d.mask].valid(w)
-		}
-		if r.lo[k] >= r.hi[k] {
+	for k, d := range x.outer {
+		if r.lo[k], r.hi[k] = x.valid(w, d); r.lo[k] >= r.hi[k] {
 			return
 		}
 	}
-	// The recursion goes through the dimensions of the result with the number of the
-	// element in the result, its place in the source, and the place of its index
-	// vector. At the end the starts are read and clamped. If the last dimension is no
-	// batch dimension, a whole row has one index vector and is read at once.
-	var walk func(k int, to, at, from int64)
-	walk = func(k int, to, at, from int64) {
-		if k == len(t.dims) ||
-			k == len(t.dims)-1 && t.dims[k].index == 0 {
-			for _, s := range t.starts {
-				at += max(0, min(index(from+s.at), s.max)) * s.step
-			}
-			if k == len(t.dims) {
-				read(dst[to:to+1], at, 1)
-				return
-			}
-			d := t.dims[k]
-			read(
-				dst[to*d.size+r.lo[k]:to*d.size+r.hi[k]],
-				at+r.lo[k]*d.step,
-				d.step,
-			)
-			return
+	lo, hi := x.valid(w, x.inner)
+	begin, end := x.valid(w, x.slice)
+	if lo >= hi || begin >= end {
+		return
+	}
+	first = first.plus(lo, x.inner).plus(
+		begin, x.slice,
+	)
+	at := r.lo
+	for {
+		p := first
+		for k, d := range x.outer {
+			p = p.plus(at[k], d)
 		}
-		d := t.dims[k]
-		for i := r.lo[k]; i < r.hi[k]; i++ {
-			walk(
-				k+1, to*d.size+i,
-				at+i*d.step, from+i*d.index,
-			)
+		x.copyRun(w, p, hi-lo, end-begin)
+		if !r.advance(&at, len(x.outer)) {
+			break
 		}
 	}
-	walk(0, 0, w.slots[t.base], 0)
+	if x.nonTemporal {
+		vector.StoreFence(&w.copyArgs)
+	}
 }
 
-// A rowGather is a gather that goes from an array of the caller straight to an
-// output, row by row.
-type rowGather struct {
-	access      *gatherAccess          // Where elements come from.
-	to          []int64                // The strides in the output.
-	slot        int                    // The slot of the place of element 0 in it.
-	width       int64                  // The bytes of an element.
-	nonTemporal bool                   // Stores are non-temporal.
-	indices     *value                 // The start indices.
-	dst         func(w *worker) []byte // The bytes of the output and of the array.
-	src         func(w *worker) []byte
+// advance goes to the next index of the first dimensions, in row-major order, and reports
+// false after the last.
+func (r *region) advance(
+	at *[maxRank]int64, dims int,
+) bool {
+	for k := dims - 1; k >= 0; k-- {
+		if at[k]++; at[k] < r.hi[k] {
+			return true
+		}
+		at[k] = r.lo[k]
+	}
+	return false
 }
 
-// gathersRows reports whether a root is a gather of rows that can go straight
-// to its output.
-func (l *lowering) gathersRows(r symtile.Root) bool {
+// copyRun copies count slices of a length.
+func (x *tileGather) copyRun(
+	w *worker, p gatherPlace, count, length int64,
+) {
+	// A call is short enough for the garbage collector to wait for.
+	most := min(
+		vector.MaxCallLength,
+		maxGatherBytes/(length*x.width)+1,
+	)
+	for done := int64(0); done < count; done += most {
+		now := p.plus(done, x.inner)
+		n := min(most, count-done)
+		to := now.to
+		if x.converted != nil {
+			to = 0
+		}
+		if x.indices.class == portable.Int32 {
+			gatherSlices(
+				w, x,
+				whole[int32](w, x.indices)[now.index:],
+				now.from, to, n, length,
+			)
+		} else {
+			gatherSlices(
+				w, x,
+				whole[int64](w, x.indices)[now.index:],
+				now.from, to, n, length,
+			)
+		}
+		if x.converted != nil {
+			x.converted(w, now.to, n, length)
+		}
+	}
+}
+
+// maxGatherBytes bounds the bytes of a call.
+const maxGatherBytes = 1 << 20
+
+// gatherSlices copies n slices of a length from and to the places of elements.
+func gatherSlices[I int32 | int64](
+	w *worker, x *tileGather, indices []I, from, to, n, length int64,
+) {
+	dst, src := x.dst(w)[to*x.width:], x.src(w)[from*x.width:]
+	bytes := length * x.width
+	switch {
+	case x.code != nil && (!x.long || bytes >= vectorBytes) &&
+		(!x.aligned || uintptr(
+			unsafe.Pointer(unsafe.SliceData(dst)),
+		)%vectorBytes == 0):
+		last := (n - 1) * x.copies.Next
+		w.gatherArgs = vector.GatherArgs{
+			N:       n,
+			Bytes:   bytes,
+			Indices: unsafe.Pointer(unsafe.SliceData(indices)),
+			Last: unsafe.Pointer(
+				unsafe.SliceData(indices[last:]),
+			),
+			From: unsafe.Pointer(unsafe.SliceData(src)),
+			To:   unsafe.Pointer(unsafe.SliceData(dst)),
+		}
+		x.code.Call(unsafe.Pointer(&w.gatherArgs))
+	case x.nonTemporal && bytes >= vector.LineBytes:
+		gatherPast(w, x, indices, dst, src, n, bytes)
+	default:
+		g := x.copies
+		g.Bytes = bytes
+		portable.GatherSlices(&g, n, indices, dst, src)
+	}
+}
+
+// gatherPast copies slices past the caches, of which the ends are not whole lines, and fetches
+// one that follows meanwhile.
+func gatherPast[I int32 | int64](
+	w *worker, x *tileGather, indices []I, dst, src []byte, n, bytes int64,
+) {
+	g := &x.copies
+	ahead := min(maxRowsAhead, gatherAhead/bytes+1)
+	for k := range n {
+		at := k*g.From + portable.Place(
+			g, indices[k*g.Next:],
+		)
+		later := min(k+ahead, n-1)
+		next := later*g.From + portable.Place(
+			g, indices[later*g.Next:],
+		)
+		w.copyArgs.CopyRows(vector.CopyArgs{
+			N:     1,
+			Bytes: bytes,
+			From: unsafe.Pointer(
+				unsafe.SliceData(src[at:][:bytes]),
+			),
+			To: unsafe.Pointer(
+				unsafe.SliceData(dst[k*g.To:][:bytes]),
+			),
+			Ahead: next - at,
+		}, true)
+	}
+}
+
+const (
+	// gatherAhead is how many bytes of rows are found, and prefetched, before they are
+	// copied: rows that lie anywhere are waited for longer than rows in order.
+	gatherAhead  = 8192
+	maxRowsAhead = 15
+)
+
+// gathersToOutput reports whether a root is a gather that can go straight to its output, by
+// copies of elements that are not converted.
+func (l *lowering) gathersToOutput(r symtile.Root) bool {
 	op := l.p.Ops[r.Op]
-	if op.Code != hlo.OpGather ||
-		op.Tile.HasDigits() ||
-		len(op.Tile) == 0 ||
-		len(op.Tile) > maxRank ||
-		!readByGathersOnly(l.p, op.Args[0]) {
-		return false
-	}
-	// The last dimension must be an offset dimension, so that rows are parts of
-	// slices, and elements must not be converted.
-	last := int64(len(op.Tile) - 1)
-	return slices.Contains(op.Instr.Attrs.Gather.OffsetDims, last) &&
+	return op.Code == hlo.OpGather &&
+		!op.Tile.HasDigits() &&
+		len(op.Tile) <= maxRank &&
+		readByGathersOnly(l.p, op.Args[0]) &&
 		op.Instr.Shape.DType == l.p.Ops[op.Args[0]].Instr.Shape.DType
 }
 
-// lowerRowGather lowers such a root.
-func (b *block) lowerRowGather(r symtile.Root) {
+// lowerGatherToOutput lowers such a root.
+func (b *block) lowerGatherToOutput(r symtile.Root) {
 	op := b.l.p.Ops[r.Op]
 	source := b.l.p.Ops[op.Args[0]]
 	shape := op.Instr.Shape
-	x := &rowGather{
-		width:       shape.DType.Size(),
-		nonTemporal: b.l.storesNonTemporal(shape),
+	base := b.l.p.Space.Ring.Const(0)
+	var to []int64
+	for d, stride := range shape.Strides() {
+		base = base.Add(
+			op.Tile[d].Offset.Scale(stride),
+		)
+		to = append(
+			to, stride*strideOf(op.Tile[d]),
+		)
 	}
-	x.access = newGatherAccess(
+	t := newGatherAccess(
 		b, op, source.Tile,
 		source.Instr.Shape.Strides(), true,
 	)
-	base := b.l.p.Space.Ring.Const(0)
-	for d, stride := range shape.Strides() {
-		base = base.Add(op.Tile[d].Offset.Scale(stride))
-		x.to = append(x.to, stride*strideOf(op.Tile[d]))
-	}
+	x := newTileGather(t, to, shape.DType.Size())
 	x.slot = b.slot(base)
-	x.indices = materialized(b, op, 1)
-	param := source.Instr.Attrs.Param
-	output := r.Output
-	once := r.Once
-	x.src = func(w *worker) []byte {
-		return w.in[param].Data
-	}
-	x.dst = func(w *worker) []byte {
-		return w.out[output].Data
-	}
+	x.nonTemporal = b.l.storesNonTemporal(shape)
+	x.readIndices(b, op)
+	param, output, once := source.Instr.Attrs.Param, r.Output, r.Once
+	x.src = func(w *worker) []byte { return w.in[param].Data }
+	x.dst = func(w *worker) []byte { return w.out[output].Data }
+	x.compile(b.l)
 	b.add(&instr{
 		name:     fmt.Sprintf("gather to output %d", output),
 		tileArgs: []*value{x.indices},
@@ -359,122 +640,4 @@ func (b *block) lowerRowGather(r symtile.Root) {
 			x.run(w)
 		},
 	})
-}
-
-// index is element k of the indices.
-func (x *rowGather) index(w *worker, k int64) int64 {
-	if x.indices.class == portable.Int32 {
-		return int64(whole[int32](w, x.indices)[k])
-	}
-	return whole[int64](w, x.indices)[k]
-}
-
-const (
-	// gatherAhead is how many bytes of rows are found, and prefetched, before they are
-	// copied: rows that lie anywhere are waited for longer than rows in order.
-	gatherAhead   = 8192
-	maxRowsAhead  = 15
-	gatheredQueue = maxRowsAhead + 1
-)
-
-// A rowPlace is where the first element of a row goes and where it comes from, as
-// numbers of elements.
-type rowPlace struct{ to, from int64 }
-
-// run copies the valid rows, whose elements are those along the last dimension.
-// Rows that follow are prefetched while a row is copied.
-func (x *rowGather) run(w *worker) {
-	var r region
-	for k, d := range x.access.dims {
-		r.lo[k], r.hi[k] = 0, d.size
-		if d.mask >= 0 {
-			r.lo[k], r.hi[k] = x.access.masks[d.mask].valid(w)
-		}
-		if r.lo[k] >= r.hi[k] {
-			return
-		}
-	}
-	last := len(x.access.dims) - 1
-	n := r.hi[last] - r.lo[last]
-	ahead := min(maxRowsAhead, gatherAhead/(n*x.width)+1)
-	var rows [gatheredQueue]rowPlace
-	at, found := r.lo, int64(0)
-	more := true
-	for done := int64(0); more || done < found; done++ {
-		for more && found <= done+ahead {
-			rows[found%gatheredQueue] = x.find(w, &at)
-			more = x.advance(&at, &r)
-			found++
-		}
-		now := rows[done%gatheredQueue]
-		next := rows[(found-1)%gatheredQueue]
-		x.copyRow(w, n, now.to, now.from, next.from-now.from)
-	}
-	if x.nonTemporal {
-		vector.StoreFence(&w.copyArgs)
-	}
-}
-
-// advance goes to the next row and reports false after the last.
-func (x *rowGather) advance(at *[maxRank]int64, r *region) bool {
-	for k := len(x.access.dims) - 2; k >= 0; k-- {
-		if at[k]++; at[k] < r.hi[k] {
-			return true
-		}
-		at[k] = r.lo[k]
-	}
-	return false
-}
-
-// find is where the row at an index goes and where it comes from. It reads and clamps
-// the start indices.
-func (x *rowGather) find(
-	w *worker, at *[maxRank]int64,
-) rowPlace {
-	to := w.slots[x.slot]
-	from := w.slots[x.access.base]
-	index := int64(0)
-	for k := range x.access.dims {
-		d := &x.access.dims[k]
-		to = to + at[k]*x.to[k]
-		from = from + at[k]*d.step
-		index = index + at[k]*d.index
-	}
-	for _, s := range x.access.starts {
-		from += max(0, min(
-			x.index(w, index+s.at), s.max,
-		)) * s.step
-	}
-	return rowPlace{to, from}
-}
-
-// copyRow copies n elements along the last dimension and prefetches the row
-// that begins a number of elements further. Rows with a stride are copied
-// element by element.
-func (x *rowGather) copyRow(w *worker, n, to, from, next int64) {
-	last := len(x.access.dims) - 1
-	step := x.access.dims[last].step
-	stride := x.to[last]
-	dst, src := x.dst(w)[to*x.width:],
-		x.src(w)[from*x.width:]
-	dst, src = dst[:((n-1)*stride+1)*x.width],
-		src[:((n-1)*step+1)*x.width]
-	if step != 1 || stride != 1 {
-		m := tileCopy{width: x.width}
-		m.copyStrided(
-			unsafe.Pointer(&dst[0]),
-			unsafe.Pointer(&src[0]), n, stride, step,
-		)
-		return
-	}
-	w.copyArgs.CopyRows(
-		vector.CopyArgs{
-			N:     1,
-			Bytes: n * x.width,
-			From:  unsafe.Pointer(&src[0]),
-			To:    unsafe.Pointer(&dst[0]),
-			Ahead: next * x.width,
-		},
-		x.nonTemporal,
-	)
 }

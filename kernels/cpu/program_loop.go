@@ -53,6 +53,7 @@ type worker struct {
 	transposeArgs vector.TransposeArgs
 	bandArgs      vector.BandArgs
 	copyArgs      vector.CopyArgs
+	gatherArgs    vector.GatherArgs
 
 	fillPattern [4096]byte // Copies of an element, from which runs are filled.
 }

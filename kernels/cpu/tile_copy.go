@@ -221,8 +221,8 @@ func (m *tileCopy) isTranspose() bool {
 // copyToOutput lowers what a root stores as copies. It reports false where it
 // is not that.
 func (b *block) copyToOutput(k int, r symtile.Root) bool {
-	if b.l.copies.rowGathers[k] {
-		b.lowerRowGather(r)
+	if b.l.copies.gathers[k] {
+		b.lowerGatherToOutput(r)
 		return true
 	}
 	views := b.l.copies.roots[k]

@@ -491,7 +491,7 @@ func (t *composedView) resolve(l *lowering) (base index.Expr, ok bool) {
 type copyPlan struct {
 	roots []*composition // By root, the composition it stores, or nil.
 	// By root, whether it is a gather that goes to its output.
-	rowGathers []bool
+	gathers []bool
 	// By op, the composition from arrays to scratch, or nil.
 	ops     []*composition
 	lowered []bool // By op, whether it is lowered.
@@ -512,8 +512,8 @@ func (l *lowering) planCopies() {
 		map[panelKey]*panelView{},
 	}
 	for k, r := range l.p.Roots {
-		m.roots[k], m.rowGathers[k] = l.composeRoot(r),
-			l.gathersRows(r)
+		m.roots[k], m.gathers[k] = l.composeRoot(r),
+			l.gathersToOutput(r)
 	}
 	for n, op := range l.p.Ops {
 		if op.Loop != nil {
@@ -524,15 +524,15 @@ func (l *lowering) planCopies() {
 		l.markLowered(r.Op)
 	}
 	for k, r := range l.p.Roots {
-		if m.roots[k] == nil && !m.rowGathers[k] {
+		if m.roots[k] == nil && !m.gathers[k] {
 			l.markLowered(r.Op)
 		}
 	}
 	for k, r := range l.p.Roots {
 		switch {
 		case m.lowered[r.Op]:
-			m.roots[k], m.rowGathers[k] = nil, false
-		case m.rowGathers[k]:
+			m.roots[k], m.gathers[k] = nil, false
+		case m.gathers[k]:
 			l.markLowered(l.p.Ops[r.Op].Args[1])
 		default:
 			l.markSources(m.roots[k])
