@@ -79,10 +79,11 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	}
 	how := b.l.halves(op)
 	multiply, length := multiplierFor(op, gemm.Product[T]{
-		M:      int(out.extents[1]),
-		N:      int(out.extents[2]),
-		K:      int(left.extents[2]),
-		Caches: d.caches,
+		M:       int(out.extents[1]),
+		N:       int(out.extents[2]),
+		K:       int(left.extents[2]),
+		Caches:  d.caches,
+		Windows: left.windows,
 	}, how)
 	// The scratch also serves the product that adds partial sums.
 	if s := b.l.split; s != nil {
@@ -146,6 +147,7 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		Packing: d.packing,
 		Past:    d.past,
 		Caches:  d.caches,
+		Windows: d.left.windows,
 	}
 	// A part takes a range of terms: columns of the left operand and rows of the
 	// right one.
@@ -483,6 +485,8 @@ type matrixOperand struct {
 	panels int64
 	// What packs the operand; nil where it is used in place.
 	pack step
+	// The windows that it is, which package gemm reads in their array; see unpackWindows.
+	windows *gemm.Windows
 }
 
 // matrix is matrix number i.
@@ -742,6 +746,11 @@ func operandMatrices[T portable.Number](
 		from.class == portable.ClassFor[T]() {
 		return x
 	}
+	if k == 0 && masked == nil &&
+		readsWindows[T](b.l, op, x) &&
+		x.unpackWindows(sizes, strides, parts) {
+		return x
+	}
 	packOperand[T](
 		b, op, k, x, strides, masked, slices.Concat(parts...),
 	)
@@ -811,6 +820,86 @@ func (b *block) panelMatrices(x *panelView, c *accumulator) *matrixOperand {
 		},
 		panels: max(dims[2].at, width),
 	}
+}
+
+// Windows of a convolution are multiplied where they lie in the tile that they are windows of:
+// package gemm reads long runs of their terms in place, and copies others to slabs, which stay
+// in the second cache. The elements of a matrix of all windows would be several times those of
+// the tile.
+
+// readsWindows reports whether a dot has kernels that read windows of its left operand.
+func readsWindows[T portable.Number](
+	l *lowering, dot symtile.Op,
+	x *matrixOperand,
+) bool {
+	right := l.p.Ops[dot.Args[1]].Tile
+	parts := l.operandParts(dot, 1)
+	columns := product(right.Sizes(), parts[2])
+	rows := int(x.extents[1])
+	if columns < 2 ||
+		!gemm.ReadsWindows[T](rows) {
+		return false
+	}
+	if x.v.short != 0 {
+		return x.v.short == 1 &&
+			gemm.ReadsByteWindows()
+	}
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return x.v.class == portable.Float32 &&
+			l.halves(dot) == gemm.MultiplyAdds
+	case float64:
+		return x.v.class == portable.Float64
+	}
+	return false
+}
+
+// unpackWindows makes the operand windows of a view. It reports false where terms are in no
+// runs that are long enough, or a batch has several strides.
+func (x *matrixOperand) unpackWindows(
+	sizes, strides []int64, parts [][]int64,
+) bool {
+	var views [3]*stridedView
+	var last [3]stridedDim
+	for n, dims := range parts {
+		g := permutedView(sizes, strides, dims)
+		views[n] = g
+		last[n] = g.dims[len(g.dims)-1]
+	}
+	run := last[2]
+	if len(views[0].dims) > 1 ||
+		run.stride != 1 ||
+		run.size < gemm.MinRun {
+		return false
+	}
+	for n, d := range last {
+		x.strides[n] = d.stride
+	}
+	x.windows = &gemm.Windows{
+		Rows:   int(last[1].size),
+		Groups: views[1].starts(),
+		Terms:  int(run.size),
+		Runs:   views[2].starts(),
+	}
+	return true
+}
+
+// starts are where the rows of a view begin, rows being its last dimension.
+func (g *stridedView) starts() []int {
+	all := []int{0}
+	outer := g.dims[:len(g.dims)-1]
+	for _, d := range outer {
+		var next []int
+		for _, at := range all {
+			for i := range d.size {
+				step := int(i * d.stride)
+				next = append(next, at+step)
+			}
+		}
+		all = next
+	}
+	return all
 }
 
 // collapse sets the extents and strides of the parts and reports whether each

@@ -95,6 +95,10 @@ type Product[T Element] struct {
 	Past    bool
 	Packing Packing
 	Caches  Caches
+	// Windows, where it is not nil, says where the rows and terms of A are; ReadsWindows and
+	// ReadsByteWindows say which products can read them.
+	Windows *Windows
+	first   int // The term of Windows that is the first one.
 	// Short, where it has bytes, is A or B as it lies in memory, with the strides of the
 	// matrix, whose Data is not read. ReadsBytes and ReadsHalves say which products can.
 	Short [2]Short
@@ -173,6 +177,7 @@ func (x Product[T]) Multiply(scratch []T) {
 	}
 	// the same product transposed has rows of M elements
 	if x.N == 1 && x.M >= 16 &&
+		x.Windows == nil &&
 		x.C.Row == 1 && x.Panels == 0 {
 		x.C, x.A, x.B = Matrix[T]{
 			x.C.Data, x.M, 1,
@@ -221,7 +226,8 @@ func (x Product[T]) Scratch() int {
 	var zero T
 	return max(f.scratch(
 		x.Caches, x.M, x.N, x.K,
-	), f.scratch(x.Caches, x.N, x.M, x.K)) /
+	), f.scratch(x.Caches, x.N, x.M, x.K),
+		x.windowScratch()) /
 		int(unsafe.Sizeof(zero))
 }
 
@@ -286,6 +292,10 @@ func (x Product[T]) clear() {
 // FromTerm is the product of the terms from one of them on; K stays as it is.
 func (x Product[T]) FromTerm(first int) Product[T] {
 	for k, m := range []*Matrix[T]{&x.A, &x.B} {
+		if k == 0 && x.Windows != nil {
+			x.first += first
+			continue
+		}
 		at := first * m.Col
 		if k == 1 {
 			at = first * m.Row
@@ -324,7 +334,11 @@ func (x Product[T]) check() {
 	if x.K <= 0 {
 		return
 	}
-	if !x.Short[0].check("the left operand", x.A.Row, x.A.Col, x.M, x.K) {
+	switch {
+	case x.Windows != nil:
+		x.checkWindows()
+	case x.Short[0].check("the left operand", x.A.Row, x.A.Col, x.M, x.K):
+	default:
 		x.A.check("the left operand", x.M, x.K)
 	}
 	if x.Panels == 0 {

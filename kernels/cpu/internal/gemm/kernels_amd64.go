@@ -593,6 +593,9 @@ func quadSums(quads int, to *byte, from *byte, fromStride int, flip *byte)
 func byteTerms(turns int, to *byte, from *byte, flip *byte)
 
 //go:noescape
+func packRuns(rows int, runs int, list *byte, to *byte, toStride int, from *byte, fromStride int, flip *byte)
+
+//go:noescape
 func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
 
 //go:noescape

@@ -33615,6 +33615,50 @@ done:
 	VZEROUPPER
 	RET
 
+// func packRuns(rows int, runs int, list *byte, to *byte, toStride int, from *byte, fromStride int, flip *byte)
+// Requires: AVX, AVX2
+TEXT ·packRuns(SB), NOSPLIT, $0-64
+	MOVQ         rows+0(FP), AX
+	MOVQ         to+24(FP), CX
+	MOVQ         toStride+32(FP), DX
+	MOVQ         from+40(FP), BX
+	MOVQ         fromStride+48(FP), SI
+	MOVQ         flip+56(FP), DI
+	VPBROADCASTD (DI), Y0
+	TESTQ        AX, AX
+	JLE          done
+
+row:
+	MOVQ list+16(FP), DI
+	MOVQ runs+8(FP), R8
+	MOVQ CX, R9
+
+run:
+	MOVQ (DI), R10
+	ADDQ BX, R10
+	MOVQ R9, R11
+	MOVQ 8(DI), R12
+
+vector:
+	VPXOR   (R10), Y0, Y1
+	VMOVDQU Y1, (R11)
+	ADDQ    $0x20, R10
+	ADDQ    $0x20, R11
+	DECQ    R12
+	JNZ     vector
+	ADDQ    16(DI), R9
+	ADDQ    $0x18, DI
+	DECQ    R8
+	JNZ     run
+	ADDQ    DX, CX
+	ADDQ    SI, BX
+	DECQ    AX
+	JNZ     row
+
+done:
+	VZEROUPPER
+	RET
+
 // func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
 // Requires: AVX, AVX2
 TEXT ·byteRows(SB), NOSPLIT, $0-48

@@ -109,10 +109,12 @@ func (f *family) blocking(c Caches, m, n, k int) blocking {
 	if f.isNarrow(m, n) {
 		return f.narrow(c, m, n, k)
 	}
-	depth := max(
-		16,
-		c.panel()/(f.width()*f.bytes)/8*8,
-	)
+	return f.slabBlocking(c, m, n, k)
+}
+
+// slabBlocking is blocking of products that are not narrow.
+func (f *family) slabBlocking(c Caches, m, n, k int) blocking {
+	depth := f.depth(c)
 	line := f.width()*f.bytes <= 64
 	if line && m > c.slab()/(depth*f.bytes) {
 		depth += depth / 3
@@ -163,6 +165,12 @@ func (f *family) narrow(c Caches, m, n, k int) blocking {
 	return b
 }
 
+// depth is the terms of a panel that stays in the first-level cache.
+func (f *family) depth(c Caches) int {
+	row := f.width() * f.bytes
+	return max(16, c.panel()/row/8*8)
+}
+
 // evenParts is the length of parts of n, at most so long but for rounding up to
 // the unit, that are as equal as can be.
 func evenParts(n, most, unit int) int {
@@ -208,6 +216,9 @@ type product struct {
 	// The packed panels of b: rows are rows of b, panels follow each other.
 	panels     byteMatrix
 	prefetches [2]prefetch // What the kernels prefetch.
+	// Where a is windows: what they are of, and whether blocks read them in place.
+	windows windowSource
+	inPlace bool
 }
 
 // A prefetch is what is needed soon: columns of cache lines, next bytes apart, in each a
@@ -257,7 +268,9 @@ func (x *prefetch) take(most int) (p uintptr, step, taken int) {
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	p := product{
 		family:   f,
-		blocking: f.blocking(x.Caches, x.M, x.N, x.K),
+		blocking: blockingOf(f, x),
+		inPlace:  x.windowsInPlace(f),
+		windows:  windowsOf(x),
 		caches:   x.Caches.Filled(),
 		a:        byteMatrixOf(x.A),
 		b:        byteMatrixOf(x.B),
@@ -274,12 +287,12 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 		f.bytes,
 	}
 	p.panels = byteMatrix{
-		unsafe.Add(p.slab.p, p.blocking.slab(f)),
+		unsafe.Add(p.slab.p, p.slabBytes()),
 		f.width() * f.bytes,
 		f.bytes,
 	}
 	switch {
-	case p.apart != 0:
+	case p.apart != 0 || x.Windows != nil:
 		p.slabs(x.Fresh, x.Past)
 	case p.usesGemv():
 		p.clear(x.Fresh)
@@ -317,7 +330,7 @@ func (p *product) canWritePast() bool {
 // slabs multiplies slab by slab.
 func (p *product) slabs(isFresh, past bool) {
 	for j := 0; j < p.n; j += p.columns {
-		for t := 0; t < p.k; t += p.terms {
+		for t := 0; t < p.k; t += p.termsFrom(t) {
 			p.flags = 0
 			if isFresh && t == 0 {
 				p.flags = freshFlag
@@ -335,12 +348,10 @@ func (p *product) slabs(isFresh, past bool) {
 // block multiplies the slab at i, t by the panels from j on.
 func (p *product) block(i, j, t int) {
 	rows := min(p.rows, p.m-i)
-	terms := min(p.terms, p.k-t)
+	terms := p.termsFrom(t)
 	begin := j
 	end := min(j+p.columns, p.n)
-	slab := p.slabOf(
-		p.a.at(i, t), rows, terms,
-	)
+	slab := p.slabAt(i, t, rows, terms)
 	p.prefetches[1] = p.nextSlab(i, t)
 	each := panelGroup * p.width()
 	for n := 0; j < end; n, j = n+panelGroup, j+each {
@@ -369,6 +380,13 @@ func (p *product) block(i, j, t int) {
 			from := p.right(t, j+k)
 			if p.packsPanel(from, width) {
 				from = panel
+			}
+			if p.inPlace {
+				p.windowStrips(
+					i, j+k, t,
+					from, width, terms,
+				)
+				continue
 			}
 			p.strip(
 				p.c.at(i, j+k),
@@ -399,6 +417,7 @@ func (p *product) nextSlab(i, t int) prefetch {
 		i, t = 0, t+p.terms
 	}
 	if t >= p.k ||
+		p.windows.Windows != nil ||
 		!p.packsSlab(p.a) ||
 		p.a.col != p.bytes {
 		return prefetch{}
@@ -451,6 +470,19 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 		lines:   min(p.terms, p.k-t),
 		columns: columns * p.bytes / 64,
 	}
+}
+
+// slabAt is the slab of rows and terms from i and t on.
+func (p *product) slabAt(i, t, rows, terms int) byteMatrix {
+	switch {
+	case p.inPlace:
+		return p.a
+	case p.windows.Windows != nil:
+		part := windowPart{i, rows, t, terms}
+		p.windows.pack(p.slab, part, &keptSigns)
+		return p.slab
+	}
+	return p.slabOf(p.a.at(i, t), rows, terms)
 }
 
 // slabOf is the slab of rows and terms at from: packed where its rows are far

@@ -137,6 +137,7 @@ type quadProduct struct {
 	factor               int32    // of the sums of b's columns
 	k, how               int      // quads of the slab, and whether c holds nothing yet
 	next                 prefetch // what panels are packed from next
+	windows              windowSource
 }
 
 // turnedSigns turns over the sign bits of four bytes; keptSigns does not.
@@ -162,6 +163,7 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 		panels:     byteMatrixOf(Dense(panels, width)),
 		turned:     byteMatrixOf(Dense(turned, quadBlock)),
 		starts:     turned[quadBlock*width:],
+		windows:    windowsOf(p),
 	}
 	if unsigned[1] {
 		q.unsigned = 1
@@ -192,11 +194,8 @@ func (q *quadProduct) part(p Product[int32], i, k, rows int) {
 	if p.Fresh && k == 0 {
 		q.how = freshFlag
 	}
-	a := q.a.at(i, k)
-	packQuadLanes(
-		q.slab, a, rows, terms,
-		&q.flip, q.sizes[0],
-	)
+	part := windowPart{i, rows, k, terms}
+	q.packSlab(part)
 	each := quadPanels * 2 * q.lanes
 	for j := 0; j < p.N; j += each {
 		columns := min(each, p.N-j)
@@ -204,6 +203,24 @@ func (q *quadProduct) part(p Product[int32], i, k, rows int) {
 		q.packPanels(b, columns, terms)
 		q.next = q.nextPanels(p, k, j+each)
 		q.multiplyPanels(c, rows, columns)
+	}
+}
+
+// packSlab packs rows and terms of a.
+func (q *quadProduct) packSlab(x windowPart) {
+	if q.windows.Windows == nil {
+		a := q.a.at(x.row, x.term)
+		packQuadLanes(
+			q.slab, a, x.rows, x.terms,
+			&q.flip, q.sizes[0],
+		)
+		return
+	}
+	q.windows.pack(q.slab, x, &q.flip)
+	more := x.terms % 4
+	for l := range x.rows {
+		end := q.slab.at(l, x.terms/4)
+		endQuad(end.p, more, &q.flip)
 	}
 }
 

@@ -66,6 +66,7 @@ func main() {
 	quadRows()
 	quadSums()
 	byteTerms()
+	packRuns()
 	byteRows()
 	for panels := 1; panels <= 2; panels++ {
 		bytePanels(panels, false)

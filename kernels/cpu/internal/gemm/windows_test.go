@@ -1,0 +1,138 @@
+package gemm
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+)
+
+// windowShapes are windows of images of H×W×C elements: the kernel's height and width, the
+// stride, and the columns of the product.
+var windowShapes = []struct{ h, w, c, kh, kw, stride, n int }{
+	{9, 9, 3, 3, 3, 2, 17},    // runs of nine terms
+	{23, 61, 3, 7, 7, 2, 64},  // the first layer of ResNet
+	{5, 30, 40, 3, 3, 1, 33},  // long runs, read in place
+	{4, 30, 300, 2, 2, 1, 40}, // runs of several blocks
+	{12, 8, 96, 3, 3, 1, 96},  // long runs of few rows
+	{3, 40, 8, 3, 1, 3, 32},   // runs of the fewest terms
+	{33, 33, 64, 1, 1, 2, 70}, // no windows, but rows with strides
+	{16, 130, 16, 4, 7, 1, 5}, // columns of less than a vector
+}
+
+// TestWindows multiplies windows and the matrix of all their elements: the results have the
+// same bits, whatever is packed, from any term on.
+func TestWindows(t *testing.T) {
+	if !ReadsWindows[float32](100) {
+		t.Skip("no kernels read windows here")
+	}
+	for _, s := range windowShapes {
+		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			rows := (s.w-s.kw)/s.stride + 1
+			groups := (s.h-s.kh)/s.stride + 1
+			w := &Windows{Rows: rows, Terms: s.kw * s.c}
+			for g := range groups {
+				w.Groups = append(w.Groups, g*s.stride*s.w*s.c)
+			}
+			for r := range s.kh {
+				w.Runs = append(w.Runs, r*s.w*s.c)
+			}
+			testWindows[float32](t, w, s.h*s.w*s.c, s.stride*s.c, s.n)
+			testWindows[float64](t, w, s.h*s.w*s.c, s.stride*s.c, s.n)
+			if ReadsByteWindows() {
+				testByteWindows(t, w, s.h*s.w*s.c, s.stride*s.c, s.n)
+			}
+		})
+	}
+}
+
+// matrixOf is the elements of windows, row by row.
+func matrixOf[T any](data []T, w *Windows, row int) (all []T) {
+	for i := range len(w.Groups) * w.Rows {
+		at := w.Groups[i/w.Rows] + i%w.Rows*row
+		for _, r := range w.Runs {
+			all = append(all, data[at+r:][:w.Terms]...)
+		}
+	}
+	return all
+}
+
+// testWindows compares products of floats of all terms, and of those from the sixth on.
+func testWindows[T float32 | float64](t *testing.T, w *Windows, elements, row, n int) {
+	random := rand.New(rand.NewPCG(1, 2))
+	numbers := func(n int) []T {
+		all := make([]T, n)
+		for k := range all {
+			all[k] = T(random.NormFloat64())
+		}
+		return all
+	}
+	m, k := len(w.Groups)*w.Rows, len(w.Runs)*w.Terms
+	data, right := numbers(elements), numbers(k*n)
+	for _, packing := range []Packing{Suitable, Streamed, Packed} {
+		for _, first := range []int{0, 5} {
+			x := Product[T]{
+				A: Dense(matrixOf(data, w, row), k), B: Dense(right, n), C: Dense(make([]T, m*n), n),
+				M: m, N: n, K: k - first, Fresh: true, Packing: packing,
+			}
+			y := x
+			y.A, y.C, y.Windows = Matrix[T]{data, row, 1}, Dense(make([]T, m*n), n), w
+			if first > 0 {
+				x, y = x.FromTerm(first), y.FromTerm(first)
+			}
+			x.Multiply(make([]T, x.Scratch()))
+			y.Multiply(make([]T, y.Scratch()))
+			for i := range x.C.Data {
+				if x.C.Data[i] != y.C.Data[i] {
+					t.Fatalf("%T, packing %d, from term %d: element %d is %v, not %v", right[0], packing, first, i, y.C.Data[i], x.C.Data[i])
+				}
+			}
+		}
+	}
+}
+
+// testByteWindows compares products of bytes of all signs.
+func testByteWindows(t *testing.T, w *Windows, elements, row, n int) {
+	random := rand.New(rand.NewPCG(1, 2))
+	numbers := func(n int) []byte {
+		all := make([]byte, n)
+		for k := range all {
+			all[k] = byte(random.Uint32())
+		}
+		return all
+	}
+	m, k := len(w.Groups)*w.Rows, len(w.Runs)*w.Terms
+	data, right := numbers(elements), numbers(k*n)
+	for _, unsigned := range [][2]bool{{false, false}, {false, true}, {true, false}, {true, true}} {
+		x := Product[int32]{
+			A: Matrix[int32]{nil, k, 1}, B: Matrix[int32]{nil, n, 1}, C: Dense(make([]int32, m*n), n),
+			M: m, N: n, K: k, Fresh: true,
+			Short: [2]Short{{matrixOf(data, w, row), 1}, {right, 1}},
+		}
+		y := x
+		y.A.Row, y.C, y.Windows = row, Dense(make([]int32, m*n), n), w
+		y.Short[0].Data = data
+		MultiplyInt8(x, make([]int32, ScratchInt8()), unsigned)
+		MultiplyInt8(y, make([]int32, ScratchInt8()), unsigned)
+		for i := range x.C.Data {
+			if x.C.Data[i] != y.C.Data[i] {
+				t.Fatalf("unsigned %v: element %d is %d, not %d", unsigned, i, y.C.Data[i], x.C.Data[i])
+			}
+		}
+	}
+}
+
+// TestWindowsOutside refuses windows that are not in the array.
+func TestWindowsOutside(t *testing.T) {
+	w := &Windows{Rows: 10, Groups: []int{0, 100}, Terms: 8, Runs: []int{0, 50}}
+	x := Product[float32]{
+		A: Matrix[float32]{make([]float32, 100+9*4+50+8), 4, 1}, M: 20, N: 1, K: 16, Windows: w,
+	}
+	x.checkWindows()
+	x.A.Data = x.A.Data[1:]
+	defer func() {
+		if recover() == nil {
+			t.Error("windows behind the array were not refused")
+		}
+	}()
+	x.checkWindows()
+}
