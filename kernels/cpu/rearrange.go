@@ -198,6 +198,7 @@ func viewCopy(g *stridedView, v, from *value) *tileCopy {
 			size: g.dims[k].size,
 			to:   step,
 			from: g.dims[k].stride,
+			unit: 1,
 		})
 	}
 	m.normalize()

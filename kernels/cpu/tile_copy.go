@@ -56,8 +56,10 @@ type tileCopy struct {
 // A copyDim is a dimension of a copy, with its strides in elements.
 type copyDim struct {
 	size, to, from int64 // The size and the two strides.
-	// The masks that valid indices satisfy, and the one that they do not.
+	// The masks that valid indices satisfy, and the one that they do not, in units of some
+	// elements: a dimension that masks divide is merged with whole ones inside of it.
 	inside, outside []dimMask
+	unit            int64
 }
 
 // lowerCopies lowers a composition of views to one instruction, for the
@@ -118,7 +120,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.start = t.start
 	m.complement = t.complement
 	for _, d := range t.dims {
-		x := copyDim{size: d.size, to: d.to, from: d.at}
+		x := copyDim{size: d.size, to: d.to, from: d.at, unit: 1}
 		for _, tile := range d.inside {
 			x.inside = append(x.inside, newDimMask(b, tile))
 		}
@@ -163,11 +165,11 @@ func (m *tileCopy) normalize() {
 	for k := len(m.dims) - 2; k >= 0; k-- {
 		x := &m.dims[k]
 		y := m.dims[k+1]
-		free := len(x.inside)+len(x.outside)+
-			len(y.inside)+len(y.outside) == 0
+		free := len(y.inside)+len(y.outside) == 0
 		if free && x.to == y.to*y.size &&
 			x.from == y.from*y.size {
 			x.size = x.size * y.size
+			x.unit = x.unit * y.size
 			x.to = y.to
 			x.from = y.from
 			m.dims = slices.Delete(m.dims, k+1, k+2)
@@ -278,10 +280,16 @@ func (d *copyDim) valid(w *worker) (lo, hi int64) {
 	hi = d.size
 	for k := range d.inside {
 		l, h := d.inside[k].valid(w)
-		lo = max(lo, l)
-		hi = min(hi, h)
+		lo = max(lo, l*d.unit)
+		hi = min(hi, h*d.unit)
 	}
 	return lo, hi
+}
+
+// hidden is the range of indices that the mask of a complement leaves out.
+func (d *copyDim) hidden(w *worker) (lo, hi int64) {
+	lo, hi = d.outside[0].valid(w)
+	return lo * d.unit, hi * d.unit
 }
 
 // partial reports whether some elements are not valid.
@@ -317,7 +325,7 @@ func (m *tileCopy) run(w *worker) {
 		if len(d.outside) == 0 {
 			continue
 		}
-		lo, hi := d.outside[0].valid(w)
+		lo, hi := d.hidden(w)
 		lo = max(lo, r.lo[k])
 		hi = min(hi, r.hi[k])
 		if lo >= hi {
