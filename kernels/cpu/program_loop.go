@@ -48,6 +48,7 @@ type worker struct {
 	rowArgs       rowkernel.Args
 	stripArgs     stripCallArgs
 	reduceArgs    vector.ReduceArgs
+	joined        float64 // A sum of neighbouring runs, of any type.
 	extremumArgs  vector.ExtremumArgs
 	scanArgs      vector.ScanArgs
 	transposeArgs vector.TransposeArgs

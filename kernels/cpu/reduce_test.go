@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -67,6 +69,31 @@ func TestReduceKeepsTheOrder(t *testing.T) {
 				runsWhole(t, text, m.Entry)
 			}
 		}
+	}
+}
+
+// Short runs of a tile are summed before they are added to a large sum, in which each of
+// them would be lost: one element in 16 is 256 times as large as the others.
+func TestShortRunsAreJoined(t *testing.T) {
+	text, err := os.ReadFile("testdata/short_runs.hlo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := kerneltest.Program(t, string(text))
+	verifier := kerneltest.Verifier(t, p, 1)
+	for _, tiling := range []string{"301,2,16,401", "32,2,301,401", "301,1,43,2", "43,3,16,3"} {
+		plan, err := kernels.ParsePlan(tiling)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := New().Compile(t.Context(), p, plan)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := verifier.Verify(t.Context(), k); err != nil {
+			t.Errorf("%s: %v", tiling, err)
+		}
+		k.Close()
 	}
 }
 
