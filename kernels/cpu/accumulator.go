@@ -87,7 +87,7 @@ func (b *block) lowerAccumulatorAs(n int, op symtile.Op) *accumulator {
 	// The parts of a divided reduction are combined in its epilogue. Those of a dot
 	// are in dot.go.
 	s := b.l.split
-	if s != nil && s.op == n && c.reduction != nil {
+	if s != nil && slices.Contains(s.ops, n) && c.reduction != nil {
 		c.splitReduction(s, c.outs[0], c.reduction.monoid)
 	}
 	return c

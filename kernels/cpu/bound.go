@@ -49,7 +49,7 @@ func newBounds(s *search) (*bounds, error) {
 		rate:  1,
 	}
 	f := s.facts
-	if s.divided >= 0 && f.lanes > 1 {
+	if s.divided != nil && f.lanes > 1 {
 		for _, n := range splitParts {
 			b.parts = append(b.parts, float64(n))
 		}

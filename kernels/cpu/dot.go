@@ -1097,7 +1097,7 @@ func (l *lowering) planKept() {
 	}
 	for n, op := range l.p.Ops {
 		splits := l.split != nil &&
-			l.split.op == n
+			slices.Contains(l.split.ops, n)
 		if !isDot(op) || splits ||
 			!l.copies.lowered[n] {
 			continue

@@ -63,7 +63,7 @@ type facts struct {
 	longest float64 // bytes of the largest of them
 	math    bool    // an operation of arithmetic besides dots
 	slow    int     // pointwise operations without machine code
-	divided int     // the op that splitk= divides; −1: none
+	divided []int   // the ops that splitk= divides
 	terms   int64   // of the contraction that it divides
 	half    half    // of all dots
 	halves  []int64 // the values of its knob that this processor has
@@ -106,8 +106,8 @@ func (x *pricer) facts() *facts {
 		f.writes += bytes
 		f.longest = max(f.longest, bytes)
 	}
-	if x.divided >= 0 {
-		i := x.p.Ops[x.divided].Instr
+	if x.divided != nil {
+		i := x.p.Ops[x.divided[0]].Instr
 		for _, d := range i.Attrs.LHSContract {
 			f.terms *= i.Operands[0].Shape.Dims[d]
 		}
@@ -218,11 +218,11 @@ const (
 // offerSplits offers parts of long contractions, and of long reductions in several
 // steps, where there are few tile programs.
 func offerSplits(f *facts) []int64 {
-	if f.divided < 0 || f.lanes < 2 ||
+	if f.divided == nil || f.lanes < 2 ||
 		f.counts.programs > 2*float64(f.lanes) {
 		return nil
 	}
-	if isDot(f.p.Ops[f.divided]) {
+	if isDot(f.p.Ops[f.divided[0]]) {
 		if f.terms < longContraction {
 			return nil
 		}

@@ -541,7 +541,7 @@ func (b *block) loop(source *symtile.Loop) {
 	// The outermost loop over the divided contraction is shared by the parts.
 	s := b.l.split
 	if s != nil && s.trips && b.outer == nil &&
-		source.Accumulators[0] == s.op {
+		slices.Equal(source.Accumulators, s.ops) {
 		lp.split = s
 	}
 	for _, d := range source.Dims {

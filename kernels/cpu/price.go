@@ -148,8 +148,8 @@ type pricer struct {
 	// joined.
 	plain, joined *counter
 	terms         kernels.PriceTerms
-	// The op that splitk= divides; −1: none.
-	divided int
+	// The ops that splitk= divides.
+	divided []int
 	// Of the device of another backend, whose knobs are not known.
 	foreign bool
 	half    half // of all dots
@@ -239,7 +239,7 @@ func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, erro
 		device:  d,
 		prior:   prior,
 		spec:    deviceSpecOf(d),
-		divided: splittableOp(p),
+		divided: dividedOps(p),
 		half:    halfOfDots(p),
 	}
 	var err error
@@ -322,7 +322,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	lanes := float64(max(1, x.device.Lanes))
 	lanes = max(1, min(float64(plan.Knob("threads", int64(lanes))), lanes))
 	parts := 1.0
-	if x.divided >= 0 {
+	if x.divided != nil {
 		parts = float64(plan.Knob("splitk", 1))
 	}
 	t := price.Seconds

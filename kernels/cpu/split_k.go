@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
@@ -19,40 +20,47 @@ import (
 // with whatever follows the contraction.
 
 // A splitK divides the contraction of the dot of a program, or the iterations
-// of its reduction, among parts, each a tile program of its own (Osama et al.,
+// of the loop of its reductions, among parts, each a tile program of its own (Osama et al.,
 // Stream-K, PPoPP 2023, §2, "fixed split"). The partial results are combined in
 // the order of the parts by the tile program that arrives last, which alone
 // continues with what follows, so that the bits of a result depend on the plan
 // only.
 type splitK struct {
 	parts int64 // The number of parts.
-	op    int   // The op that is divided.
+	ops   []int // The ops that are divided: a dot, or reductions.
 	// Parts share the iterations of the loop, not the terms of each.
 	trips    bool
-	bytes    int64          // The size of a partial result.
+	sums     []partialSum   // The reductions that were lowered.
+	bytes    int64          // The size of the partial results of a part.
 	partials []byte         // The partial results, tiles × parts.
 	arrived  []atomic.Int32 // The number of parts of a tile that are done.
 }
 
-// planSplit reads the knob. Programs of several dots or several results, and
-// dots and reductions in nested loops, are not divided, nor are reductions
-// without machine code or with fewer iterations than parts.
+// A partialSum is a reduction that parts share: the value that holds its result, how
+// elements are combined, and where a partial result lies in those of a part.
+type partialSum struct {
+	v    *value
+	each amd64.Func
+	at   int64
+}
+
+// planSplit reads the knob. Programs of several dots, and dots and reductions in
+// nested loops, are not divided, nor are reductions without machine code or with
+// fewer iterations than parts.
 func (l *lowering) planSplit() {
 	// A dot divides its terms where it has no loop, or a loop of fewer iterations than
-	// parts, and else the iterations. A reduction divides its iterations only.
+	// parts, and else the iterations. Reductions divide their iterations only.
 	parts := l.knob("splitk", 1)
-	n := splittableOp(l.p)
-	if parts <= 1 || n < 0 {
+	ops := dividedOps(l.p)
+	if parts <= 1 || ops == nil {
 		return
 	}
-	dot := isDot(l.p.Ops[n])
+	dot := isDot(l.p.Ops[ops[0]])
 	for _, s := range l.p.Body {
 		switch {
-		case s.Loop == nil && s.Op == n && dot:
-			l.split = &splitK{parts: parts, op: n}
-		case s.Loop != nil &&
-			len(s.Loop.Accumulators) == 1 &&
-			s.Loop.Accumulators[0] == n:
+		case s.Loop == nil && s.Op == ops[0] && dot:
+			l.split = &splitK{parts: parts, ops: ops}
+		case s.Loop != nil && slices.Equal(s.Loop.Accumulators, ops):
 			trips := int64(1)
 			for _, d := range s.Loop.Dims {
 				count, _ := l.p.Space.Dims[d].Tiles.Value()
@@ -61,7 +69,7 @@ func (l *lowering) planSplit() {
 			if dot || trips >= parts && l.jit {
 				l.split = &splitK{
 					parts: parts,
-					op:    n,
+					ops:   ops,
 					trips: trips >= parts,
 				}
 			}
@@ -72,27 +80,51 @@ func (l *lowering) planSplit() {
 // isDot reports whether an op is a dot.
 func isDot(op symtile.Op) bool { return op.Code == hlo.OpDot }
 
-// splittableOp is the op of a program that parts can share: its only dot, or
-// else its only reduction, of f32 by one operation; −1 for none.
-func splittableOp(p *symtile.Program) int {
+// dividedOps are the ops of a program that parts can share: its only dot, or else its
+// reductions, of f32 by one operation each; nil for none. Several reductions share one
+// loop, and every output depends on one of them, so that the part that arrives last
+// has little left to do.
+func dividedOps(p *symtile.Program) []int {
 	n := slices.IndexFunc(p.Ops, isDot)
-	switch reduces := func(op symtile.Op) bool { return op.Code == hlo.OpReduce }; {
-	case len(p.Roots) > 1:
-		return -1
-	case n >= 0:
-		if slices.ContainsFunc(p.Ops[n+1:], isDot) {
-			return -1
+	if n >= 0 {
+		if len(p.Roots) > 1 || slices.ContainsFunc(p.Ops[n+1:], isDot) {
+			return nil
 		}
-		return n
-	default:
-		n = slices.IndexFunc(p.Ops, reduces)
-		if n < 0 ||
-			slices.ContainsFunc(p.Ops[n+1:], reduces) ||
-			!jitReducible(p.Ops[n]) {
-			return -1
-		}
-		return n
+		return []int{n}
 	}
+	var ops []int
+	for n, op := range p.Ops {
+		if op.Code != hlo.OpReduce {
+			continue
+		}
+		if !jitReducible(op) {
+			return nil
+		}
+		ops = append(ops, n)
+	}
+	if (len(ops) > 1 || len(p.Roots) > 1) && !ownLoop(p, ops) {
+		return nil
+	}
+	return ops
+}
+
+// ownLoop reports whether reductions are all that one loop accumulates, and every output
+// depends on one of them.
+func ownLoop(p *symtile.Program, ops []int) bool {
+	follows := make([]bool, len(p.Ops))
+	for n, op := range p.Ops {
+		follows[n] = slices.Contains(ops, n) ||
+			slices.ContainsFunc(op.Args, func(k int) bool { return k >= 0 && follows[k] })
+	}
+	for _, r := range p.Roots {
+		if !follows[r.Op] {
+			return false
+		}
+	}
+	return slices.ContainsFunc(p.Body, func(s symtile.Step) bool {
+		return s.Loop != nil && s.Loop.Online == nil &&
+			slices.Equal(s.Loop.Accumulators, ops)
+	})
 }
 
 // jitReducible reports whether machine code does a reduction.
@@ -138,13 +170,14 @@ func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
 	)
 }
 
-// partial is partial result k of the tile, of n elements.
+// partial is part k's partial result of the tile, of n elements, which begins at a byte
+// of those of the part.
 func partial[T portable.Number](
-	w *worker, s *splitK, k int64, n int,
+	w *worker, s *splitK, k, at int64, n int,
 ) []T {
 	return unsafe.Slice(
 		(*T)(unsafe.Pointer(
-			&s.partials[(w.tile*s.parts+k)*s.bytes],
+			&s.partials[(w.tile*s.parts+k)*s.bytes+at],
 		)),
 		n,
 	)
@@ -159,11 +192,12 @@ func (s *splitK) arrive(w *worker) bool {
 // splitReduction makes a reduction begin from its identity in all parts but the
 // first, leave its partial result in v, and continue with the combination of
 // all in the part that arrives last. The parts are combined in their order,
-// whichever arrives last.
+// whichever arrives last. Of several reductions the last one that is lowered does
+// so for all, when the loop is over.
 func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
-	s.bytes = (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	routines, _ := vector.ReduceRoutines(monoid)
-	each := routines[1]
+	s.sums = append(s.sums, partialSum{v: v, each: routines[1], at: s.bytes})
+	s.bytes += (v.n*v.class.Bytes() + cacheLine - 1) &^ (cacheLine - 1)
 	c.prologue = append(c.prologue, func(w *worker) {
 		if w.part > 0 {
 			portable.Fill(
@@ -171,25 +205,38 @@ func (c *accumulator) splitReduction(s *splitK, v *value, monoid hlo.Opcode) {
 			)
 		}
 	})
+	if len(s.sums) < len(s.ops) {
+		return
+	}
 	c.epilogue = append(c.epilogue, func(w *worker) {
-		sum := whole[float32](w, v)
-		copy(partial[float32](w, s, w.part, len(sum)), sum)
+		for _, x := range s.sums {
+			sum := whole[float32](w, x.v)
+			copy(partial[float32](w, s, w.part, x.at, len(sum)), sum)
+		}
 		if !s.arrive(w) {
 			return
 		}
-		copy(sum, partial[float32](w, s, 0, len(sum)))
-		for k := int64(1); k < s.parts; k++ {
-			x := partial[float32](w, s, k, len(sum))
-			for at := 0; at < len(sum); at += vector.MaxCallLength {
-				w.reduceArgs = vector.ReduceArgs{
-					N: int64(min(vector.MaxCallLength, len(sum)-at)),
-					X: &x[at],
-					Y: &sum[at],
-				}
-				each.Call(unsafe.Pointer(&w.reduceArgs))
-			}
+		for _, x := range s.sums {
+			s.combine(w, x)
 		}
 	})
+}
+
+// combine combines the partial results of a reduction in the order of the parts.
+func (s *splitK) combine(w *worker, c partialSum) {
+	sum := whole[float32](w, c.v)
+	copy(sum, partial[float32](w, s, 0, c.at, len(sum)))
+	for k := int64(1); k < s.parts; k++ {
+		x := partial[float32](w, s, k, c.at, len(sum))
+		for at := 0; at < len(sum); at += vector.MaxCallLength {
+			w.reduceArgs = vector.ReduceArgs{
+				N: int64(min(vector.MaxCallLength, len(sum)-at)),
+				X: &x[at],
+				Y: &sum[at],
+			}
+			c.each.Call(unsafe.Pointer(&w.reduceArgs))
+		}
+	}
 }
 
 // splitDot makes a dot leave its partial sum in v, and continue with the sum of
@@ -204,18 +251,18 @@ func splitDot[T portable.Number](c *accumulator, s *splitK, v *value, fresh int)
 		if w.slots[fresh] == 1 { // The part had no iteration.
 			clear(sum)
 		}
-		copy(partial[T](w, s, w.part, len(sum)), sum)
+		copy(partial[T](w, s, w.part, 0, len(sum)), sum)
 		if !s.arrive(w) {
 			return
 		}
 		n := int64(len(sum))
 		others := s.parts - 1
-		copy(sum, partial[T](w, s, 0, len(sum)))
+		copy(sum, partial[T](w, s, 0, 0, len(sum)))
 		gemm.Multiply(
 			gemm.Dense(sum, int(n)),
 			gemm.Dense(ones, len(ones)),
 			gemm.Dense(partial[T](
-				w, s, 1,
+				w, s, 1, 0,
 				int((others-1)*row+n),
 			), int(row)),
 			1, int(n), int(others),

@@ -75,6 +75,54 @@ r = f32[] reduce(x, zero), dimensions={0,1}, to_apply=add`)
 	}
 }
 
+// Several reductions of one loop are divided together, each output by the part that
+// arrives last; a fusion with an output that depends on none is not.
+func TestSplitSeveral(t *testing.T) {
+	for _, c := range []struct {
+		text    string
+		divided int
+	}{
+		{`x = f32[300,40] parameter(0)
+zero = f32[] constant(0)
+low = f32[] constant(-inf)
+square = f32[300,40] multiply(x, x)
+sum = f32[40] reduce(x, zero), dimensions={0}, to_apply=add
+squares = f32[40] reduce(square, zero), dimensions={0}, to_apply=add
+most = f32[40] reduce(x, low), dimensions={0}, to_apply=maximum
+n = f32[] constant(300)
+all = f32[40] broadcast(n), dimensions={}
+mean = f32[40] divide(sum, all)
+r = (f32[40], f32[40], f32[40]) tuple(mean, squares, most)`, 3},
+		{`x = f32[300,40] parameter(0)
+zero = f32[] constant(0)
+square = f32[300,40] multiply(x, x)
+squares = f32[40] reduce(square, zero), dimensions={0}, to_apply=add
+negated = f32[40] negate(squares)
+r = (f32[40], f32[40]) tuple(squares, negated)`, 1},
+		{`x = f32[300,40] parameter(0)
+y = f32[40] parameter(1)
+zero = f32[] constant(0)
+sum = f32[40] reduce(x, zero), dimensions={0}, to_apply=add
+negated = f32[40] negate(y)
+r = (f32[40], f32[40]) tuple(sum, negated)`, 0},
+	} {
+		p, _ := landscape(t, c.text)
+		if n := len(dividedOps(p)); n != c.divided {
+			t.Errorf("%d ops are divided, want %d:\n%s", n, c.divided, c.text)
+		}
+		v := kerneltest.Verifier(t, p, 1)
+		b := New()
+		for _, tiling := range []symtile.Tiling{{40, 300}, {40, 50}, {16, 33}} {
+			for _, parts := range []int64{2, 3, 8} {
+				verify(
+					t, b, v, p,
+					kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3),
+				)
+			}
+		}
+	}
+}
+
 func TestSplitsAreTheSameTwice(t *testing.T) {
 	s := &splitK{parts: 3}
 	s.bytes = 64
