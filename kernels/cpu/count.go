@@ -372,7 +372,7 @@ var vectorFlops = map[hlo.Opcode]float64{
 // functionWeight is the flop of an element of a function.
 func functionWeight(op *symtile.Op) float64 {
 	weight := flopWeight(op.Code)
-	if !vector.Has(op.Instr) {
+	if isLoop(op.Instr) {
 		return weight * scalarFlops
 	}
 	return max(weight, vectorFlops[op.Code])

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels"
-	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
@@ -94,7 +93,7 @@ func (x *pricer) facts() *facts {
 	})
 	for _, op := range x.p.Ops {
 		f.math = f.math || op.Code == hlo.OpReduce || op.Code.Elementwise()
-		if op.Code.Elementwise() && !vector.Has(op.Instr) {
+		if op.Code.Elementwise() && isLoop(op.Instr) {
 			f.slow++
 		}
 	}

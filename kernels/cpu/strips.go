@@ -40,6 +40,9 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 		)
 		return
 	}
+	if g := vector.GuardedOf(op.Instr); g != nil && b.l.jit {
+		i.strip = guardedStrip(g, v, i.stripArgs, i.strip)
+	}
 	b.add(i)
 }
 
@@ -209,11 +212,36 @@ func binaryStrip[S, T portable.Number](
 	}
 }
 
+// isLoop reports whether an elementwise operation is a loop in Go where there is machine code.
+func isLoop(i *hlo.Instr) bool {
+	return !vector.Has(i) && !vector.HasGuarded(i)
+}
+
+// guardedStrip makes the strips of an operation by its routines, and by the loop in Go where
+// these do not have all operands.
+func guardedStrip(g *vector.Guarded, v *value, args []*value, loop strip) strip {
+	return func(w *worker, lo, hi int64) {
+		var x [2]unsafe.Pointer
+		for k, a := range args {
+			x[k] = address(w, a, lo)
+		}
+		out := address(w, v, lo)
+		n := hi - lo
+		if n > vector.MaxCallLength || !g.Run(n, x, out) {
+			loop(w, lo, hi)
+		}
+	}
+}
+
 // A pointwiseOp is an elementwise operation on values of the lowering. Such
-// operations of one element width that follow each other in a strip become one
+// operations that follow each other in a strip become one
 // machine function, in which intermediate values stay in registers. Elsewhere
 // than on amd64 with AVX2 and FMA, and for operations without vector code,
 // loops in Go run.
+//
+// The lanes of a function are as wide as the widest element of its values, four bytes
+// or eight. Operations on floats of four bytes alone are not put in lanes of eight,
+// where they would take twice as long; those on integers and truth values are.
 type pointwiseOp struct {
 	instr *hlo.Instr // The instruction whose operation it is.
 	out   *value     // The result.
@@ -231,9 +259,13 @@ var addressRegs = []amd64.Reg{
 
 // stripCallArgs is the argument block of a strip function.
 type stripCallArgs struct {
-	n  int64              // The number of elements.
-	at [16]unsafe.Pointer // The address of each value.
+	n     int64                 // The number of elements.
+	at    [16]unsafe.Pointer    // The address of each value.
+	spill [stripSpills][4]int64 // What registers do not hold.
 }
+
+// stripSpills is the number of vectors that a strip function may keep in memory.
+const stripSpills = 16
 
 // A stripFunction is a run of elementwise operations as one function.
 type stripFunction struct {
@@ -251,7 +283,7 @@ func (l *lowering) assignRoutines(g *instr) {
 	if !l.jit {
 		return
 	}
-	// A run ends where an instruction has no vector code, where elements have
+	// A run ends where an instruction has no vector code, where its lanes have
 	// another width, or where the values have more addresses than registers.
 	number := 0
 	var run []*pointwiseOp
@@ -265,13 +297,46 @@ func (l *lowering) assignRoutines(g *instr) {
 		)
 		m := newStripFunction(next, g.group)
 		if len(run) == 0 ||
-			run[0].out.class.Bytes() != i.pointwise.out.class.Bytes() ||
+			!lanesFit(next) ||
 			len(m.reads)+len(m.writes) > len(addressRegs) {
 			number++
 			next = []*pointwiseOp{i.pointwise}
 		}
 		i.routine, run = number, next
 	}
+}
+
+// lanes is the bytes of the lanes that an operation needs, 0 where both widths serve.
+func (p *pointwiseOp) lanes() int64 {
+	width := int64(0)
+	values := slices.Concat(p.args, []*value{p.out})
+	for _, v := range values {
+		switch v.class {
+		case portable.Float64, portable.Int64:
+			return 8
+		case portable.Float32:
+			width = 4
+		}
+	}
+	return width
+}
+
+// lanesFit reports whether the operations of a run agree in the width of lanes.
+func lanesFit(run []*pointwiseOp) bool {
+	var seen [9]bool
+	for _, p := range run {
+		seen[p.lanes()] = true
+	}
+	return !seen[4] || !seen[8]
+}
+
+// lanes is the bytes of the lanes of a function.
+func (m *stripFunction) lanes() int64 {
+	width := int64(4)
+	for _, p := range m.list {
+		width = max(width, p.lanes())
+	}
+	return width
 }
 
 // sourcesFirst orders instructions without strip operands first.
@@ -394,7 +459,6 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	// value. Addresses of splats and of views that repeat an element do not move.
 	regs := map[*value]amd64.Reg{}
 	var pointers []amd64.Pointer
-	bytes := m.elementMoves().Bytes
 	for k, v := range m.all() {
 		reg := addressRegs[k]
 		regs[v] = reg
@@ -404,19 +468,25 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 		})
 		if v.where != inSplat &&
 			(v.view == nil || !v.view.repeats()) {
-			pointers = append(
-				pointers, amd64.Pointer{Reg: reg, Bytes: bytes},
-			)
+			pointers = append(pointers, amd64.Pointer{
+				Reg:   reg,
+				Bytes: int(v.class.Bytes()),
+			})
 		}
 	}
 	loop := &amd64.Loop{
 		Chain:    m.chain(regs),
 		Counter:  amd64.RAX,
 		Pointers: pointers,
-		Width:    bytes,
+		Width:    int(m.lanes()),
 		Copies:   2,
 		Scratch:  amd64.RCX,
 		Mask:     amd64.Y15,
+		Spill: amd64.Mem{
+			Base: amd64.RDI,
+			Disp: int32(unsafe.Offsetof(stripCallArgs{}.spill)),
+		},
+		SpillSlots: stripSpills,
 	}
 	if loop.Emit(a) != nil {
 		return nil, false
@@ -428,19 +498,14 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 // chain is the run on one vector of each value.
 func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	c := &amd64.Chain{}
-	w := m.elementMoves()
 	at := map[*value]amd64.Value{}
 	for _, v := range m.reads {
-		if v.where == inSplat ||
-			v.view != nil && v.view.repeats() {
-			at[v] = c.Load(
-				w.Broadcast, amd64.Mem{Base: regs[v]}, 0,
-			)
-		} else {
-			at[v] = c.Load(
-				w.Load, amd64.Mem{Base: regs[v]}, 32,
-			)
-		}
+		splat := v.where == inSplat ||
+			v.view != nil && v.view.repeats()
+		from := amd64.Mem{Base: regs[v]}
+		at[v] = vector.LoadElements(
+			c, from, v.class.Bytes(), m.lanes(), splat,
+		)
 	}
 	m.operations(c, at, regs)
 	return c
@@ -452,7 +517,6 @@ func (m *stripFunction) operations(
 	c *amd64.Chain, at map[*value]amd64.Value, regs map[*value]amd64.Reg,
 ) {
 	// Operations follow in order, so that operands are in the chain before them.
-	w := m.elementMoves()
 	made := map[*value]*pointwiseOp{}
 	for _, p := range m.list {
 		made[p.out] = p
@@ -466,10 +530,10 @@ func (m *stripFunction) operations(
 			at[p.out] = vector.Emit(c, p.instr, x)
 		}
 		if slices.Contains(m.writes, p.out) {
-			c.Store(
-				w.Store,
-				amd64.Mem{Base: regs[p.out]}, 32,
-				at[p.out],
+			to := amd64.Mem{Base: regs[p.out]}
+			bytes := p.out.class.Bytes()
+			vector.StoreElements(
+				c, to, bytes, m.lanes(), at[p.out],
 			)
 		}
 	}
@@ -540,12 +604,6 @@ func (l *lowering) loadCode() (*amd64.Code, error) {
 		}
 	}
 	return code, nil
-}
-
-// elementMoves are the moves of the values' elements, all of which have one
-// width.
-func (m *stripFunction) elementMoves() vector.ElementMoves {
-	return vector.ElementMovesOf[m.list[0].out.class.Bytes()]
 }
 
 // tanhPlusOne is x where an operation is tanh x + 1, else nil. The operations

@@ -58,6 +58,7 @@ const (
 	compareEQ        = Imm(0)
 	compareLT        = Imm(1)
 	compareUnordered = Imm(3)
+	compareNotEqual  = Imm(4) // true of NaN
 	compareORD       = Imm(7)
 	compareNLTU      = Imm(5) // not less than, true of NaN
 )

@@ -109,3 +109,27 @@ func (e *emitter) storePartial(s *step, width int, r Reg) {
 	})
 	e.release(low)
 }
+
+// lowMask returns a register whose 16 bytes have the mask of lanes of 64 bits as one of
+// lanes of 32.
+func (e *emitter) lowMask() Reg {
+	m := e.take().X()
+	e.a.Emit(VEXTRACTI128, m, Y(e.mask.number()), Imm(1))
+	e.a.Emit(VSHUFPS, m, e.mask.X(), m, Imm(0x88))
+	return m
+}
+
+// loadLow loads the elements of 32 bits that are on to the low halves of lanes.
+func (e *emitter) loadLow(s *step, u int, r Reg) {
+	m := e.lowMask()
+	e.a.Emit(VMASKMOVPS, r.X(), m, e.place(s, u))
+	e.a.Emit(s.op, r, r.X())
+	e.release(m)
+}
+
+// storeLow stores the elements of 32 bits that are on, which are packed.
+func (e *emitter) storeLow(s *step, u int, r Reg) {
+	m := e.lowMask()
+	e.a.Emit(VMASKMOVPS, e.place(s, u), m, r)
+	e.release(m)
+}

@@ -37,6 +37,8 @@ func (e *emitter) load(k, u int) {
 	case e.mask == 0 || s.advance == 0:
 		r = sized(r, s.op, e.place(s, u))
 		e.emit(s.op, r, e.place(s, u))
+	case s.op == VPMOVZXDQ:
+		e.loadLow(s, u, r)
 	case narrowLoad(s.op) != 0:
 		e.loadPartial(s, narrowLoad(s.op), r)
 	default:
@@ -72,6 +74,8 @@ func (e *emitter) store(k, u int) {
 			r = r.X() // only its low half
 		}
 		e.emit(s.op, e.place(s, u), r)
+	case s.op == VMOVUPS && r.class() == x:
+		e.storeLow(s, u, r)
 	case narrowStore(s.op, r) != 0:
 		e.storePartial(s, narrowStore(s.op, r), r)
 	default:

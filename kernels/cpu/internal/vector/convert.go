@@ -24,7 +24,7 @@ func wraps(op hlo.Opcode, d hlo.DType) bool {
 	switch op {
 	case hlo.OpShiftRightLogical:
 		return d != hlo.Pred && !d.IsSigned()
-	case hlo.OpShiftRightArithmetic, hlo.OpAbs:
+	case hlo.OpShiftRightArithmetic, hlo.OpAbs, hlo.OpSign:
 		return d.IsSigned()
 	}
 	return d != hlo.Pred && wrappingInt32Code[op] != nil
@@ -42,7 +42,9 @@ func wrapped(code Code) Code {
 
 // wrapInt32 wraps to an integer type that is held as i32: by a mask where it is unsigned, by
 // two shifts where it is signed. Pred is whether x is not 0.
-func wrapInt32(c *amd64.Chain, d hlo.DType, x amd64.Value) amd64.Value {
+func wrapInt32(
+	c *amd64.Chain, d hlo.DType, x amd64.Value,
+) amd64.Value {
 	bits := d.Bits()
 	switch {
 	case d == hlo.Pred:
@@ -69,11 +71,15 @@ func wrapInt32(c *amd64.Chain, d hlo.DType, x amd64.Value) amd64.Value {
 // narrower than f32 they are rounded once: f32 has to have all of them.
 func convertInt32CodeOf(d, from hlo.DType) Code {
 	switch {
-	// A product of two roundings would not be one: s32 to bf16 stays a loop in Go.
-	case roundings[d] != nil && (d == hlo.F32 || from.Bits() < f32Digits):
+	case roundings[d] != nil:
+		exact := d == hlo.F32 || from.Bits() < f32Digits
 		return unaryCode(func(
 			c *amd64.Chain, x amd64.Value,
 		) amd64.Value {
+			// Else the low bits would be rounded away first, and then the rest.
+			if !exact {
+				x = oddInt32(c, x)
+			}
 			x = c.FromInt32(x)
 			return roundings[d](c, x)
 		})
@@ -85,6 +91,32 @@ func convertInt32CodeOf(d, from hlo.DType) Code {
 		})
 	}
 	return nil
+}
+
+// oddInt32 rounds s32 of more digits than f32 has to odd, so that rounding it to a type of
+// fewer rounds once: the lowest bit that is left says whether lower ones were not 0.
+func oddInt32(c *amd64.Chain, x amd64.Value) amd64.Value {
+	const low = 1<<7 - 1
+	sticky := c.Do(
+		amd64.VPADDD,
+		c.Do(amd64.VPAND, x, c.Const32(low)),
+		c.Const32(low),
+	)
+	sticky = c.Do(
+		amd64.VPAND,
+		c.Do(amd64.VPOR, x, sticky),
+		c.Const32(^uint32(low)),
+	)
+	size := c.Do(amd64.VPABSD, x)
+	large := c.Do(
+		amd64.VPSRLD, size,
+		amd64.Imm(f32Digits-1),
+	)
+	fits := c.Do(
+		amd64.VPCMPEQD, large,
+		c.Const32(0),
+	)
+	return c.Do(amd64.VBLENDVPS, sticky, x, fits)
 }
 
 // isNotZero is whether a float is not 0, as 0 or 1; NaN is not.

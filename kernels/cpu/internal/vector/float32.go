@@ -25,25 +25,22 @@ var float32Code = map[hlo.Opcode]func(
 	hlo.OpSubtract: binaryCode(amd64.VSUBPS),
 	hlo.OpMultiply: binaryCode(amd64.VMULPS),
 	hlo.OpDivide:   binaryCode(amd64.VDIVPS),
-	hlo.OpMaximum: func(
-		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
-	) amd64.Value {
-		return c.Max32(x[0], x[1])
-	},
-	hlo.OpMinimum: func(
-		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
-	) amd64.Value {
-		return c.Min32(x[0], x[1])
-	},
+	hlo.OpMaximum:  pairCode((*amd64.Chain).Max32),
+	hlo.OpMinimum:  pairCode((*amd64.Chain).Min32),
 	// A constant exponent is a known operand of the chain.
-	hlo.OpPower: func(
-		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
-	) amd64.Value {
-		return c.Power32(x[0], x[1])
-	},
+	hlo.OpPower:  pairCode((*amd64.Chain).Power32),
+	hlo.OpAtan2:  pairCode((*amd64.Chain).Atan232),
 	hlo.OpSine:   unaryCode((*amd64.Chain).Sin32),
 	hlo.OpCosine: unaryCode((*amd64.Chain).Cos32),
 	hlo.OpTan:    unaryCode((*amd64.Chain).Tan32),
+	hlo.OpAsin:   unaryCode((*amd64.Chain).Asin32),
+	hlo.OpAcos:   unaryCode((*amd64.Chain).Acos32),
+	hlo.OpSinh:   unaryCode((*amd64.Chain).Sinh32),
+	hlo.OpCosh:   unaryCode((*amd64.Chain).Cosh32),
+	hlo.OpAsinh:  unaryCode((*amd64.Chain).Asinh32),
+	hlo.OpAcosh:  unaryCode((*amd64.Chain).Acosh32),
+	hlo.OpAtanh:  unaryCode((*amd64.Chain).Atanh32),
+	hlo.OpCbrt:   unaryCode((*amd64.Chain).Cbrt32),
 	hlo.OpNegate: unaryCode((*amd64.Chain).Neg32),
 	hlo.OpAbs:    unaryCode((*amd64.Chain).Abs32),
 	hlo.OpSqrt: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
@@ -151,6 +148,15 @@ func unaryCode(
 		x []amd64.Value,
 	) amd64.Value {
 		return f(c, x[0])
+	}
+}
+
+// pairCode is the code of a function of two numbers.
+func pairCode(f func(c *amd64.Chain, x, y amd64.Value) amd64.Value) Code {
+	return func(
+		c *amd64.Chain, _ *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return f(c, x[0], x[1])
 	}
 }
 

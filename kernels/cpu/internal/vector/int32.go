@@ -32,7 +32,9 @@ var int32Code = map[hlo.Opcode]Code{
 	) amd64.Value {
 		return c.Do(
 			amd64.VPMINSD,
-			c.Do(amd64.VPMAXSD, x[1], x[0]),
+			c.Do(
+				amd64.VPMAXSD, x[1], x[0],
+			),
 			x[2],
 		)
 	},
@@ -60,6 +62,72 @@ var wrappingInt32Code = map[hlo.Opcode]Code{
 			amd64.VPXOR, x, c.Const32(1<<32-1),
 		)
 	}),
+	// Quotients by 0 are −1, and what they leave is the dividend.
+	hlo.OpDivide:    quotientCode,
+	hlo.OpRemainder: remainderCode,
+	// The number, no less than −1 and no more than 1.
+	hlo.OpSign: unaryCode(func(c *amd64.Chain, x amd64.Value) amd64.Value {
+		least := c.Do(
+			amd64.VPMAXSD, x,
+			c.Const32(1<<32-1),
+		)
+		return c.Do(
+			amd64.VPMINSD, least,
+			c.Const32(1),
+		)
+	}),
+	// Bits are counted of the width of the type.
+	hlo.OpPopcnt: func(
+		c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		return c.Ones32(bitsOf(c, i.Shape.DType, x[0]))
+	},
+	hlo.OpCountLeadingZeros: func(
+		c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+	) amd64.Value {
+		d := i.Shape.DType
+		zeros := c.Zeros32(bitsOf(c, d, x[0]))
+		return c.Do(
+			amd64.VPSUBD, zeros,
+			c.Const32(uint32(32-d.Bits())),
+		)
+	},
+}
+
+// bitsOf are the bits of an element with zeros in front of them, where copies of the sign are
+// held of a type that has one.
+func bitsOf(
+	c *amd64.Chain, d hlo.DType, x amd64.Value,
+) amd64.Value {
+	if !d.IsSigned() || d.Bits() == 32 {
+		return x
+	}
+	return c.Do(
+		amd64.VPAND, x,
+		c.Const32(1<<d.Bits()-1),
+	)
+}
+
+// quotientCode is the code of a division of integers held as i32.
+func quotientCode(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value {
+	// f32 has all integers of 16 bits; those of 32 need f64.
+	if i.Shape.DType.Bits() <= 16 {
+		return c.QuotientNarrow(x[0], x[1])
+	}
+	return c.Quotient32(x[0], x[1], true)
+}
+
+// remainderCode is what a quotient leaves, which by 0 is the dividend.
+func remainderCode(
+	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
+) amd64.Value {
+	q := quotientCode(c, i, x)
+	return c.Do(
+		amd64.VPSUBD, x[0],
+		c.Do(amd64.VPMULLD, q, x[1]),
+	)
 }
 
 // intComparisons express comparisons as equal or greater, of operands that are
@@ -128,31 +196,32 @@ func int32CodeOf(i *hlo.Instr) Code {
 	return nil
 }
 
-// Has reports whether strip functions have code for an operation.
-func Has(i *hlo.Instr) bool {
-	return HasFloat32(i) ||
-		int32CodeOf(i) != nil ||
-		floatToInt32CodeOf(i) != nil ||
-		int64CodeOf(i) != nil ||
-		float64CodeOf(i) != nil
+// codes are where the code of an operation is looked for, in turn.
+var codes = []func(i *hlo.Instr) Code{
+	int32CodeOf, floatToInt32CodeOf, int64CodeOf, float64CodeOf, conversion64Of,
 }
+
+// codeOf is the code of an operation that is not one on floats held as f32 alone, or nil.
+func codeOf(i *hlo.Instr) Code {
+	// A type belongs to one of them; only conversions may be those of two.
+	for _, of := range codes {
+		if code := of(i); code != nil {
+			return code
+		}
+	}
+	return nil
+}
+
+// Has reports whether strip functions have code for an operation.
+func Has(i *hlo.Instr) bool { return HasFloat32(i) || codeOf(i) != nil }
 
 // Emit emits an operation that has vector code, on one vector of each
 // argument.
 func Emit(
 	c *amd64.Chain, i *hlo.Instr, x []amd64.Value,
 ) amd64.Value {
-	if f := int32CodeOf(i); f != nil {
-		return f(c, i, x)
-	}
-	if f := floatToInt32CodeOf(i); f != nil {
-		return f(c, i, x)
-	}
-	if f := int64CodeOf(i); f != nil {
-		return f(c, i, x)
-	}
-	if f := float64CodeOf(i); f != nil {
-		return f(c, i, x)
+	if code := codeOf(i); code != nil {
+		return code(c, i, x)
 	}
 	return EmitFloat32(c, i, x)
 }
