@@ -78,15 +78,22 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		return w.slots[d.fresh] == 1
 	}
 	how := b.l.halves(op)
-	multiply, length := multiplierFor(op, gemm.Product[T]{
+	x := gemm.Product[T]{
 		M:       int(out.extents[1]),
 		N:       int(out.extents[2]),
 		K:       int(left.extents[2]),
 		Caches:  d.caches,
 		Windows: left.windows,
-	}, how)
-	// The scratch also serves the product that adds partial sums.
+	}
+	multiply, length := multiplierFor(op, x, how)
+	// The scratch also serves parts, which may be divided into larger blocks than all terms
+	// are, and the product that adds partial sums.
 	if s := b.l.split; s != nil {
+		for part := range s.lengths(int64(x.K), splitUnit) {
+			x.K = int(part)
+			_, n := multiplierFor(op, x, how)
+			length = max(length, n)
+		}
 		length = max(
 			length,
 			gemm.Scratch[T](1, int(out.v.n), int(s.parts)),

@@ -164,10 +164,25 @@ func (s *splitK) reset() {
 // rangeOf is the part of n that a tile program does, in multiples of a unit.
 // Parts differ by at most one unit.
 func (s *splitK) rangeOf(w *worker, n, unit int64) (begin, end int64) {
+	return s.partOf(n, unit, w.part)
+}
+
+// partOf is part number k of n.
+func (s *splitK) partOf(n, unit, k int64) (begin, end int64) {
 	units := (n + unit - 1) / unit
-	return min(n, units*w.part/s.parts*unit), min(
-		n, units*(w.part+1)/s.parts*unit,
+	return min(n, units*k/s.parts*unit), min(
+		n, units*(k+1)/s.parts*unit,
 	)
+}
+
+// lengths are those of the parts of n.
+func (s *splitK) lengths(n, unit int64) map[int64]bool {
+	all := map[int64]bool{}
+	for k := range s.parts {
+		begin, end := s.partOf(n, unit, k)
+		all[end-begin] = true
+	}
+	return all
 }
 
 // partial is part k's partial result of the tile, of n elements, which begins at a byte

@@ -33,6 +33,19 @@ r = f32[20,24] tanh(dot)`)
 	}
 }
 
+// TestSplitScratch: a part of 556 of 1100 terms is divided into larger blocks than all of
+// them, and so needs more scratch.
+func TestSplitScratch(t *testing.T) {
+	p, _ := landscape(t, `x = f32[512,1100] parameter(0)
+y = f32[1100,512] parameter(1)
+d = f32[512,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
+	v := kerneltest.Verifier(t, p, 1)
+	plan := kernels.Plan{Tiles: symtile.Tiling{512, 512, 1100}}
+	for _, parts := range []int64{2, 3, 7} {
+		verify(t, New(), v, p, plan.With("splitk", parts).With("threads", 2))
+	}
+}
+
 // TestSplitReductions: iterations of a reduction are divided, whatever it begins
 // from, and what follows it sees all of them; with more parts than iterations
 // nothing is.

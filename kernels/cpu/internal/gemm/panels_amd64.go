@@ -4,6 +4,7 @@ package gemm
 
 import (
 	"cmp"
+	"fmt"
 	"unsafe"
 )
 
@@ -266,6 +267,9 @@ func (x *prefetch) take(most int) (p uintptr, step, taken int) {
 // multiplyPanels multiplies in the way that suits the shape: as a matrix-vector
 // product where few rows use b, else slab by slab.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
+	if n := f.scratch(x.Caches, x.M, x.N, x.K); n > len(scratch)*f.bytes {
+		panic(fmt.Sprintf("gemm: %d×%d×%d needs %d bytes of scratch, not %d", x.M, x.N, x.K, n, len(scratch)*f.bytes))
+	}
 	p := product{
 		family:   f,
 		blocking: blockingOf(f, x),
