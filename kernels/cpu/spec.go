@@ -161,6 +161,19 @@ func (p prior) share(level string) float64 {
 	return own / typical
 }
 
+// panel is the bytes of panels of dots that come from the second cache; 0: they stay in the
+// first. A kernel reads two lines for six rows of multiply-adds of 512 bits, which take twelve
+// cycles where a core has one such unit, and six, in which second caches give no more than
+// that, where it has two.
+func (p prior) panel(c deviceSpec) int {
+	const wide, oneUnit = 512, 16 // bits, and multiply-adds of f32 a cycle
+	if !p.known || c.vector < wide ||
+		p.sheet.Macs(wide) > oneUnit {
+		return 0
+	}
+	return c.Second / 8
+}
+
 // slowness is how many times longer a cycle is than one of the typical core.
 func (p prior) slowness() float64 {
 	t := sheet.Typical()

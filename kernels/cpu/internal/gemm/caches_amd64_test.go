@@ -17,13 +17,15 @@ func TestBlocking(t *testing.T) {
 		family *family
 	}{
 		{Caches{}, blocking{96, 512, 2048}, &f32Narrow},
-		{Caches{32 << 10, 512 << 10, 16 << 20}, blocking{96, 512, 2048}, &f32Narrow},
-		{Caches{32 << 10, 256 << 10, 16 << 20}, blocking{48, 512, 2048}, &f32Narrow},
-		{Caches{16 << 10, 512 << 10, 16 << 20}, blocking{192, 256, 2048}, &f32Narrow},
-		{Caches{32 << 10, 512 << 10, 4 << 20}, blocking{96, 512, 512}, &f32Narrow},
-		{Caches{1, 1, 1}, blocking{6, 24, 16}, &f32Narrow},
-		{Caches{48 << 10, 2 << 20, 16 << 20}, blocking{516, 256, 2048}, &f32Wide},
-		{Caches{32 << 10, 1 << 20, 16 << 20}, blocking{516, 192, 2048}, &f32Wide},
+		{Caches{First: 32 << 10, Second: 512 << 10, Third: 16 << 20}, blocking{96, 512, 2048}, &f32Narrow},
+		{Caches{First: 32 << 10, Second: 256 << 10, Third: 16 << 20}, blocking{48, 512, 2048}, &f32Narrow},
+		{Caches{First: 16 << 10, Second: 512 << 10, Third: 16 << 20}, blocking{192, 256, 2048}, &f32Narrow},
+		{Caches{First: 32 << 10, Second: 512 << 10, Third: 4 << 20}, blocking{96, 512, 512}, &f32Narrow},
+		{Caches{First: 1, Second: 1, Third: 1}, blocking{6, 24, 16}, &f32Narrow},
+		{Caches{First: 48 << 10, Second: 2 << 20, Third: 16 << 20}, blocking{516, 256, 2048}, &f32Wide},
+		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20}, blocking{516, 192, 2048}, &f32Wide},
+		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20, Panel: 128 << 10}, blocking{96, 1024, 1024}, &f32Wide},
+		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20, Panel: 128 << 10}, blocking{192, 512, 2048}, &f32Narrow},
 	} {
 		if got := x.family.blocking(x.caches, 2048, 2048, 2048); got != x.want {
 			t.Errorf("%v: %v, not %v", x.caches, got, x.want)
@@ -34,7 +36,7 @@ func TestBlocking(t *testing.T) {
 // A narrow product reads a where it lies, in runs of whole cache lines, and keeps all panels
 // of as many terms in a part of the second-level cache.
 func TestNarrowBlocking(t *testing.T) {
-	c := Caches{48 << 10, 1 << 20, 32 << 20}
+	c := Caches{First: 48 << 10, Second: 1 << 20, Third: 32 << 20}
 	for _, f := range []*family{&f32Narrow, &f32Wide} {
 		if got, want := f.blocking(c, 4096, 64, 4096), (blocking{48, 1024, 64}); got != want {
 			t.Errorf("%d lanes: %v, not %v", f.lanes, got, want)

@@ -114,7 +114,12 @@ type Short struct {
 // Caches are the bytes of each cache that a thread has. Blocks of a product are
 // parts of them. The bits of a result do not depend on them. Filled replaces
 // zeros.
-type Caches struct{ First, Second, Third int }
+type Caches struct {
+	First, Second, Third int
+	// Panel is the bytes of a panel of B where the second-level cache gives its lines as
+	// fast as kernels multiply them; 0: panels stay in the first.
+	Panel int
+}
 
 // Filled replaces zeros by what is typical of the last ten years: a first-level
 // cache of 32 KiB, a second-level one 16 times as large, 16 MiB of a

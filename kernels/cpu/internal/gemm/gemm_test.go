@@ -308,6 +308,9 @@ func panels[T Element](t *testing.T) {
 			// A small cache has several slabs and groups of panels.
 			Caches: Caches{First: 4 << 10, Second: 8 << 10, Third: 64 << 10},
 		}
+		if n%3 == 0 { // panels are larger than the first
+			x.Caches.Panel = 8 << 10
+		}
 		packed := x
 		packed.Panels = w*k + r.IntN(3)*w
 		packed.B = Matrix[T]{Data: make([]T, packed.Panels*(columns/w)), Row: w, Col: 1}
