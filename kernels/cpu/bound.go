@@ -399,7 +399,11 @@ func (w *programBounds) rows(n int, runs, all float64) float64 {
 			w.counts.strided += all
 		}
 	}
-	return all / w.row(n)
+	row := w.row(n)
+	if w.c.movesOut(n) {
+		row = max(row, periodicElements)
+	}
+	return all / row
 }
 
 // row is at most the last side of the tile of op n that is not of one element.

@@ -55,6 +55,8 @@ type worker struct {
 	bandArgs      vector.BandArgs
 	copyArgs      vector.CopyArgs
 	gatherArgs    vector.GatherArgs
+	periodicArgs  vector.PeriodicArgs
+	periodicRun   vector.PeriodicRun
 
 	fillPattern [4096]byte // Copies of an element, from which runs are filled.
 }

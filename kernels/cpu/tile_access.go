@@ -49,15 +49,23 @@ var errDigits = errors.New("a tile with several digits in one dimension is maske
 // valid is the range of indices of the tile that are valid, which can be empty.
 // It solves lower ≤ offset + i·stride < bound for i.
 func (m *dimMask) valid(w *worker) (lo, hi int64) {
-	offset := w.slots[m.offset]
-	lower := w.slots[m.lower]
-	bound := w.slots[m.bound]
-	hi = m.size
+	return validRange(
+		w.slots[m.offset],
+		w.slots[m.lower],
+		w.slots[m.bound],
+		m.size, m.stride,
+	)
+}
+
+// validRange is the range of the indices of size whose elements, stride apart from offset
+// on, are valid.
+func validRange(offset, lower, bound, size, stride int64) (lo, hi int64) {
+	hi = size
 	if offset < lower {
-		lo = (lower - offset + m.stride - 1) / m.stride
+		lo = (lower - offset + stride - 1) / stride
 	}
-	if offset+(hi-1)*m.stride >= bound {
-		hi = max(0, (bound-offset+m.stride-1)/m.stride)
+	if offset+(hi-1)*stride >= bound {
+		hi = max(0, (bound-offset+stride-1)/stride)
 	}
 	return min(lo, hi), hi
 }

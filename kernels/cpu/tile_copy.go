@@ -6,19 +6,22 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
-// A copy moves elements between two strided layouts in the best of four ways, by how
+// A copy moves elements between two strided layouts in the best of five ways, by how
 // its dimensions lie in the two arrays:
 //
 //   - rows, where elements that follow each other do so in both arrays;
 //   - fills, where all elements along a row of the destination are one element;
 //   - transposes, where neighbours in the source are rows of the destination, in
 //     blocks that fit the vector registers;
+//   - periods, where the destination is made of the same places of streams again and
+//     again, as where rows are reversed or interleaved, see vector.PeriodicCopy;
 //   - single elements, for everything else.
 //
 // Outputs that do not fit the caches are written with non-temporal stores, which
@@ -39,7 +42,8 @@ type tileCopy struct {
 	ahead int64
 	// The slots of the places of element 0, or −1 for place 0.
 	to, from int
-	start    int64
+	// The numbers of the first elements in the two arrays, from these places on.
+	toStart, start int64
 	// The dimension along which elements follow each other in the destination,
 	// or −1.
 	cols int
@@ -51,6 +55,12 @@ type tileCopy struct {
 	dst, src func(w *worker) []byte // The bytes of the two arrays.
 	// The scratch of a transpose that writes whole lines, or nil.
 	block *value
+	// The copy by periods, or nil, and its scratch where stores are non-temporal.
+	periodic *vector.PeriodicCopy
+	periods  *value
+	// Some elements of the tile are in no other copy of it: masks that are the same in
+	// every tile program left out some.
+	clipped bool
 }
 
 // A copyDim is a dimension of a copy, with its strides in elements.
@@ -73,17 +83,22 @@ func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 		}
 	}
 	scratch := m.to < 0
+	joined := b.l.joinCopies(all, in)
 	in.run = func(w *worker) {
 		for _, d := range once {
 			if w.tids[d] != 0 {
 				return
 			}
 		}
-		if scratch && (len(all) > 1 || all[0].partial(w)) {
-			clear(m.dst(w))
-		}
-		for _, x := range all {
-			x.run(w)
+		switch {
+		case joined != nil && joined.run(w):
+		case len(all) > 0:
+			if scratch && (len(all) > 1 || all[0].partial(w)) {
+				clear(m.dst(w))
+			}
+			for _, x := range all {
+				x.run(w)
+			}
 		}
 		if m.nonTemporal {
 			vector.StoreFence(&w.copyArgs)
@@ -121,6 +136,15 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.complement = t.complement
 	for _, d := range t.dims {
 		x := copyDim{size: d.size, to: d.to, from: d.at, unit: 1}
+		if lo, hi, ok := d.fixedRange(); ok && !t.complement {
+			if lo >= hi {
+				return nil
+			}
+			m.clipped = m.clipped || hi-lo < d.size
+			m.toStart += lo * d.to
+			m.start += lo * d.at
+			x.size, d.inside = hi-lo, nil
+		}
 		for _, tile := range d.inside {
 			x.inside = append(x.inside, newDimMask(b, tile))
 		}
@@ -131,6 +155,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	}
 	m.normalize()
 	m.block = nil
+	b.l.findPeriods(&m, in)
 	if m.isTranspose() && (m.nonTemporal || m.crowds()) {
 		m.block = b.l.value(
 			"block", portable.Float32, noTile,
@@ -294,6 +319,9 @@ func (d *copyDim) hidden(w *worker) (lo, hi int64) {
 
 // partial reports whether some elements are not valid.
 func (m *tileCopy) partial(w *worker) bool {
+	if m.clipped {
+		return true
+	}
 	for k := range m.dims {
 		lo, hi := m.dims[k].valid(w)
 		if lo > 0 || hi < m.dims[k].size {
@@ -342,9 +370,17 @@ func (m *tileCopy) run(w *worker) {
 
 // copyRegion copies the elements of a region.
 func (m *tileCopy) copyRegion(w *worker, r *region) {
-	to, from := int64(0), m.start
+	x, ok := m.place(w, r)
+	if ok {
+		m.copyBox(w, &x)
+	}
+}
+
+// place finds where the elements of a region are, and reports whether there are any.
+func (m *tileCopy) place(w *worker, r *region) (x copyBox, ok bool) {
+	to, from := m.toStart, m.start
 	if m.to >= 0 {
-		to = w.slots[m.to]
+		to += w.slots[m.to]
 	}
 	if m.from >= 0 {
 		from += w.slots[m.from]
@@ -352,7 +388,6 @@ func (m *tileCopy) copyRegion(w *worker, r *region) {
 	// The slices from the first to the last element that is touched check the bounds
 	// of both arrays once. Strides of the source may be negative, those of the
 	// destination are not.
-	var x copyBox
 	lastTo := int64(0)
 	firstFrom := int64(0)
 	lastFrom := int64(0)
@@ -360,7 +395,7 @@ func (m *tileCopy) copyRegion(w *worker, r *region) {
 		d := &m.dims[k]
 		x.size[k] = r.hi[k] - r.lo[k]
 		if x.size[k] <= 0 {
-			return
+			return x, false
 		}
 		to = to + r.lo[k]*d.to
 		from = from + r.lo[k]*d.from
@@ -375,24 +410,185 @@ func (m *tileCopy) copyRegion(w *worker, r *region) {
 		unsafe.Add(
 			unsafe.Pointer(unsafe.SliceData(src)), -firstFrom*n,
 		)
-	m.copyBox(w, &x)
+	return x, true
 }
 
-// copyBox chooses how to copy a box: rows, fills, transposes, or element by
+// copyBox chooses how to copy a box: rows, fills, transposes, periods, or element by
 // element.
 func (m *tileCopy) copyBox(w *worker, x *copyBox) {
 	switch {
 	case m.cols < 0:
-		m.copyElements(x, -1, -1)
+		m.copyElements(x, len(m.dims)-1, -1)
+	case m.dims[m.cols].from == 1 && m.periodic != nil &&
+		m.byPeriods(w, x):
 	case m.dims[m.cols].from == 1:
 		m.copyRuns(w, x)
 	case m.dims[m.cols].from == 0 &&
 		x.size[m.cols]*m.width >= minFillBytes:
 		m.fillRuns(w, x)
 	case m.isTranspose() && m.transposed(w, x):
+	case m.periodic != nil && m.byPeriods(w, x):
 	default:
 		m.copyElements(x, m.cols, -1)
 	}
+}
+
+// findPeriods finds the periods of a copy that is neither of long rows nor of fills, and
+// emits their code.
+func (l *lowering) findPeriods(m *tileCopy, in *instr) {
+	m.periodic = nil
+	if m.cols < 0 {
+		return
+	}
+	row := m.dims[m.cols]
+	long := row.size*m.width >= minFillBytes
+	if long && (row.from == 0 || row.from == 1) {
+		return
+	}
+	m.periodic = l.periodic(
+		m.width,
+		[]vector.CopyPart{m.part(0)},
+	)
+	m.periods = l.periodScratch(
+		m.periodic, m.nonTemporal, in,
+	)
+}
+
+// part is what a copy is for those by periods.
+func (m *tileCopy) part(start int64) vector.CopyPart {
+	part := vector.CopyPart{Start: start}
+	for _, d := range m.dims {
+		part.Dims = append(part.Dims, vector.CopyDim{
+			Size:   d.size,
+			To:     d.to,
+			From:   d.from,
+			Masked: len(d.inside)+len(d.outside) > 0,
+		})
+	}
+	return part
+}
+
+// periodic is a copy of parts by periods with its code, nil where there is none.
+func (l *lowering) periodic(
+	width int64, parts []vector.CopyPart,
+) *vector.PeriodicCopy {
+	if !l.jit {
+		return nil
+	}
+	p := vector.NewPeriodicCopy(width, parts)
+	if p == nil {
+		return nil
+	}
+	a := &amd64.Assembler{}
+	if !p.Code.Emit(a) {
+		return nil
+	}
+	a.Emit(amd64.RET)
+	f, ok := l.addRoutine(a)
+	if !ok {
+		return nil
+	}
+	p.F = f
+	return p
+}
+
+// periodScratch is the scratch of a copy by periods of long rows past the caches.
+func (l *lowering) periodScratch(
+	p *vector.PeriodicCopy, past bool, in *instr,
+) *value {
+	if p == nil || !past ||
+		p.RowBytes() < minApartBytes {
+		return nil
+	}
+	v := l.value(
+		"periods", portable.Float32, noTile,
+		vector.PeriodicScratch/4,
+	)
+	in.outs = append(in.outs, v)
+	return v
+}
+
+// byPeriods copies a box by periods, or reports false where it has too few of them.
+func (m *tileCopy) byPeriods(w *worker, x *copyBox) bool {
+	r := &w.periodicRun
+	*r = vector.PeriodicRun{
+		Args:  &w.periodicArgs,
+		Copy:  &w.copyArgs,
+		Sizes: x.size,
+		To:    x.dst,
+	}
+	r.From[0] = x.src
+	if m.periods != nil {
+		r.Scratch = m.periods.data(w)
+	}
+	return m.periodic.Run(r)
+}
+
+// A joinedCopy is several copies to one destination that are made together, since each
+// writes elements between those of the others.
+type joinedCopy struct {
+	copies   []*tileCopy
+	periodic *vector.PeriodicCopy
+	periods  *value
+	sizes    [maxRank]int64
+}
+
+// joinCopies joins copies of which none depends on the tile program, nil where they are
+// not periodic together.
+func (l *lowering) joinCopies(all []*tileCopy, in *instr) *joinedCopy {
+	n := len(all)
+	if n < 2 || n > vector.MaxStreams {
+		return nil
+	}
+	var parts []vector.CopyPart
+	for _, m := range all {
+		if m.complement {
+			return nil
+		}
+		parts = append(parts, m.part(m.toStart))
+	}
+	j := &joinedCopy{
+		copies:   all,
+		periodic: l.periodic(all[0].width, parts),
+	}
+	if j.periodic == nil {
+		return nil
+	}
+	j.sizes = j.periodic.Sizes()
+	j.periods = l.periodScratch(
+		j.periodic, all[0].nonTemporal, in,
+	)
+	return j
+}
+
+// run copies all elements of all parts, or reports false.
+func (j *joinedCopy) run(w *worker) bool {
+	r := &w.periodicRun
+	*r = vector.PeriodicRun{
+		Args:  &w.periodicArgs,
+		Copy:  &w.copyArgs,
+		Sizes: j.sizes,
+	}
+	for k, m := range j.copies {
+		var all region
+		for n, d := range m.dims {
+			all.hi[n] = d.size
+		}
+		x, ok := m.place(w, &all)
+		if !ok {
+			return false
+		}
+		if k == 0 {
+			r.To = unsafe.Add(
+				x.dst, -m.toStart*m.width,
+			)
+		}
+		r.From[k] = x.src
+	}
+	if j.periods != nil {
+		r.Scratch = j.periods.data(w)
+	}
+	return j.periodic.Run(r)
 }
 
 // eachOuter calls visit with where each combination of indices begins, but for

@@ -116,6 +116,38 @@ func TestTransposeBlocks(t *testing.T) {
 	}
 }
 
+// Copies whose destination is periodic, of every width, by every tile: reversed and strided
+// rows, rows that are repeated, matrices of few rows or columns, and arrays that are
+// interleaved.
+func TestPeriodicMoves(t *testing.T) {
+	for _, text := range []string{
+		"x = T[37,70] parameter(0)\nr = T[37,70] reverse(x), dimensions={1}",
+		"x = T[20,5,9] parameter(0)\nr = T[20,5,9] reverse(x), dimensions={1,2}",
+		"x = T[31,201] parameter(0)\nr = T[31,67] slice(x), slice={[0:31], [1:201:3]}",
+		"x = T[33,41] parameter(0)\nb = T[33,41,3] broadcast(x), dimensions={0,1}\nr = T[33,123] reshape(b)",
+		"x = T[3,700] parameter(0)\nr = T[700,3] transpose(x), dimensions={1,0}",
+		"x = T[9,130,2] parameter(0)\nr = T[2,9,130] transpose(x), dimensions={2,0,1}",
+		"x = T[20,30,2] parameter(0)\nr = T[30,20,2] transpose(x), dimensions={1,0,2}",
+		"x = T[33,65,1] parameter(0)\ny = T[33,65,1] parameter(1)\nr = T[33,65,2] concatenate(x, y), dimensions={2}",
+		"x = T[50,1] parameter(0)\ny = T[50,3] parameter(1)\nz = T[50,2] parameter(2)\nr = T[50,6] concatenate(x, y, z), dimensions={1}",
+		"x = T[16,32] parameter(0)\nn = T[16,32] negate(x)\na = T[16,32,1] reshape(n)\nb = T[16,32,1] reshape(x)\nc = T[16,32,2] concatenate(a, b), dimensions={2}\nr = T[16,64] reshape(c)",
+	} {
+		for _, kind := range []string{"f32", "f64", "bf16", "s8"} {
+			m, err := hlo.Parse(kind, []byte(strings.ReplaceAll(text, "T[", kind+"[")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			p, err := symtile.Analyze(t.Context(), m.Entry)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if checkMoves(t, rand.New(rand.NewPCG(3, 4)), p) == 0 && !strings.Contains(text, "negate") {
+				t.Errorf("nothing moved in\n%s", text)
+			}
+		}
+	}
+}
+
 // The scratch of a transpose takes three quarters of the smallest first-level cache at most,
 // 32 KiB, and a piece of a row of the destination fits it.
 func TestTransposeBlocksFitTheFirstCache(t *testing.T) {

@@ -60,6 +60,29 @@ type composedDim struct {
 	outside []symtile.DimTile // At most one mask.
 }
 
+// fixedRange is the indices that satisfy the masks of a dimension where they are the same
+// in every tile program; ok is false where they are not, or there are no masks.
+func (d *composedDim) fixedRange() (lo, hi int64, ok bool) {
+	hi = d.size
+	for _, x := range d.inside {
+		if x.Digits != nil {
+			return 0, 0, false
+		}
+		var at [5]int64
+		for k, e := range []index.Expr{
+			x.Offset, x.Lower, x.Bound, x.Size, x.Stride,
+		} {
+			if at[k], ok = e.Value(); !ok {
+				return 0, 0, false
+			}
+		}
+		l, h := validRange(at[0], at[1], at[2], at[3], at[4])
+		lo = max(lo, l)
+		hi = min(hi, h)
+	}
+	return lo, hi, len(d.inside) > 0
+}
+
 // A composition is all views from a tile to the sources of its elements.
 type composition struct {
 	views []composedView // The views, one for each source.

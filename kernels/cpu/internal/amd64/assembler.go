@@ -300,6 +300,11 @@ func (a *Assembler) constant(c constant) Mem {
 	return a.hasConstants(at)
 }
 
+// Table is memory of a vector of 32 bytes among the constants, each call another.
+func (a *Assembler) Table(words [8]uint32) Mem {
+	return a.constant(constant{table: &words})
+}
+
 // reserve puts data at the next multiple of align bytes of the constants, and
 // returns its offset.
 func (a *Assembler) reserve(align int, data []byte) int32 {
