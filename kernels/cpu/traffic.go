@@ -57,6 +57,9 @@ type arrayAccess struct {
 	tile float64
 	// Times that the tile is moved in all.
 	runs float64
+	// What is in the array of all tiles together: a part where they are those of a longer
+	// dimension, as of an operand of a concatenate.
+	inside float64
 	// Dimensions of the space that its place depends on.
 	dims symtile.DimSet
 	// Dimensions along which only the first tile program touches it.
@@ -209,11 +212,12 @@ func (t *traffic) nest(
 func (t *traffic) access(c *counter, n, array int) {
 	shape := c.p.Ops[n].Instr.Shape
 	t.accesses = append(t.accesses, arrayAccess{
-		op:    n,
-		array: array,
-		bytes: float64(shape.Bytes()),
-		width: float64(max(1, shape.DType.Size())),
-		dims:  c.extents.Over(n),
+		op:     n,
+		array:  array,
+		bytes:  float64(shape.Bytes()),
+		width:  float64(max(1, shape.DType.Size())),
+		dims:   c.extents.Over(n),
+		inside: insideShare(c.p, n),
 		scalar: shape.DType.IsFloat() &&
 			shape.DType.Size() == 1,
 	})
@@ -225,6 +229,26 @@ func (t *traffic) access(c *counter, n, array int) {
 	for _, k := range c.ops[n].gathers { // each slice is at a place of its own
 		a.dims |= c.extents.Over(k)
 	}
+}
+
+// insideShare is how much of the tiles of an op is in its array: masked dimensions, whose
+// tiles are those of a dimension of the space, may be shorter than that.
+func insideShare(p *symtile.Program, n int) float64 {
+	op := &p.Ops[n]
+	share := 1.0
+	for k, t := range op.Tile {
+		if t.Digits != nil || !t.Masked() {
+			continue
+		}
+		for _, d := range p.Space.Dims {
+			extent := op.Instr.Shape.Dims[k]
+			if t.Size == d.Size && extent < d.Extent {
+				share *= float64(extent) / float64(d.Extent)
+				break
+			}
+		}
+	}
+	return share
 }
 
 // set takes over the sizes of the tiling that was counted last, whose last tiles are not
@@ -244,7 +268,7 @@ func (t *traffic) set(c *counter, ragged symtile.DimSet) {
 			a.tile *= float64(c.p.Space.Dims[d].Extent) /
 				(x.Trips(d) * float64(x.Tiling()[d]))
 		}
-		a.tile = min(a.tile, a.bytes)
+		a.tile = min(a.tile*a.inside, a.bytes)
 		a.runs = k.programs * x.Runs(a.op)
 		run := c.contiguous(a.op)
 		if a.gathered {

@@ -44,7 +44,6 @@ type PeriodElement struct{ Stream, At int64 }
 func (p *Periodic) Bytes() int64 { return p.Width * int64(len(p.Period)) }
 
 const (
-	vectorBytes  = 32  // Bytes of a vector.
 	halfBytes    = 16  // Bytes of its half.
 	leastTurn    = 64  // Bytes that an iteration makes at least, beside which counting is little.
 	evenTurn     = 512 // Bytes up to which an iteration is lengthened to whole vectors.
