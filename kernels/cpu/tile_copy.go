@@ -156,7 +156,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	m.normalize()
 	m.block = nil
 	b.l.findPeriods(&m, in)
-	if m.isTranspose() && (m.nonTemporal || m.crowds()) {
+	if m.isTranspose() {
 		m.block = b.l.value(
 			"block", portable.Float32, noTile,
 			vector.BandRows(m.width)*vector.BandStep/4,
@@ -434,7 +434,8 @@ func (m *tileCopy) copyBox(w *worker, x *copyBox) {
 }
 
 // findPeriods finds the periods of a copy that is neither of long rows nor of fills, and
-// emits their code.
+// emits their code. A transpose may have some, too, which are used where masks leave it
+// fewer rows or columns than a block has.
 func (l *lowering) findPeriods(m *tileCopy, in *instr) {
 	m.periodic = nil
 	if m.cols < 0 {
@@ -534,7 +535,8 @@ type joinedCopy struct {
 }
 
 // joinCopies joins copies of which none depends on the tile program, nil where they are
-// not periodic together.
+// not periodic together. Two columns that are stacked along a new last dimension are so: on
+// their own they would write every second element each.
 func (l *lowering) joinCopies(all []*tileCopy, in *instr) *joinedCopy {
 	n := len(all)
 	if n < 2 || n > vector.MaxStreams {
@@ -561,7 +563,8 @@ func (l *lowering) joinCopies(all []*tileCopy, in *instr) *joinedCopy {
 	return j
 }
 
-// run copies all elements of all parts, or reports false.
+// run copies all elements of all parts, or reports false where there are too few: then each
+// copy is made on its own.
 func (j *joinedCopy) run(w *worker) bool {
 	r := &w.periodicRun
 	*r = vector.PeriodicRun{
@@ -724,32 +727,16 @@ func copyStridedAs[T uint8 | uint16 | uint32 | uint64](
 	}
 }
 
-const (
-	// directRows is the elements of a source row at a time without scratch.
-	directRows = 64
-	// crowdBytes is the least distance of rows, a power of two, at which so many lines
-	// need more than 8 ways of the first cache: 64 sets of 64 bytes, on all that were seen.
-	// On a Zen 4 a transpose in the caches takes 1.2 to 3.8 times as long directly as by way
-	// of scratch (f32 1024² and 4096×256, bf16 1024², s8 1024²), with distances like 4000
-	// bytes as long or less.
-	crowdBytes = 1 << 10
-)
-
-// crowds reports whether the rows of the destination that a transpose writes in turn
-// share few sets of the first cache.
-func (m *tileCopy) crowds() bool {
-	step := m.dims[m.rows].to * m.width
-	return step&-step >= crowdBytes
-}
+// directRows is the elements of a source row at a time without scratch.
+const directRows = 64
 
 // transposed transposes the box in blocks that fit the registers, if there is a
 // routine for elements of the width, and reports whether it did. Blocks at the
 // ends overlap those before.
 //
 // Rows of the source become columns of the destination. Where stores are
-// non-temporal, or rows of the destination crowd a few sets of the first cache,
-// whole lines go by way of scratch, see vector.BandArgs. Elsewhere blocks are
-// written at once.
+// non-temporal, or source and destination do not fit the first cache, whole lines
+// go by way of scratch, see vector.BandArgs. Elsewhere blocks are written at once.
 func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	f := &vector.LoadedCopyRoutines().Transposes[m.width]
 	if !vector.LoadedCopyRoutines().Ok ||
@@ -767,7 +754,7 @@ func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	}
 	m.eachOuter(x, m.cols, m.rows, func(dst, src unsafe.Pointer) {
 		t.dst, t.src = dst, src
-		if m.block != nil {
+		if m.block != nil && (m.nonTemporal || t.large()) {
 			t.streamed(w)
 		} else {
 			t.direct(w, 0, t.rows, 0, t.cols)
@@ -785,6 +772,16 @@ type transposition struct {
 	dst, src   unsafe.Pointer
 	toStep     int64
 	fromStep   int64
+}
+
+// large reports whether source and destination do not fit the smallest first cache
+// together. Blocks that are written at once write parts of lines, which are not there any
+// more when the next part comes. On a Zen 4 rows that lie a power of two apart take 1.2 to 7
+// times as long that way as by way of scratch (f32, bf16 and s8 1024², 4096×256), f32
+// 1023×1025 1.2 to 1.4 times; f32 32×32 takes 0.9.
+func (t *transposition) large() bool {
+	const firstCache = 32 << 10
+	return 2*t.rows*t.cols*t.width > firstCache
 }
 
 // to is the address of an element of the destination, from of that of the source.

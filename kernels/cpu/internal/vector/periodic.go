@@ -206,6 +206,8 @@ type piece struct {
 const absent = 0x80
 
 // A periodicVector is a vector of the destination: where it is, and the pieces of its halves.
+// A half takes one piece where its bytes are near each other in a stream, as of an element
+// that is repeated, and as many as it has elements where they are far apart.
 type periodicVector struct {
 	to     int64
 	halves [2][]piece
@@ -342,7 +344,8 @@ type periodicEmitter struct {
 	tables map[[8]uint32]amd64.Operand
 }
 
-// pin loads the permutations that are used most to registers.
+// pin loads the permutations that are used most to registers; the others are operands in
+// memory. Y0, Y1 and X2 are free for the pieces of a vector.
 func (e *periodicEmitter) pin(vectors []periodicVector) {
 	// Ties keep the order of the code, so that the same copy has the same code.
 	uses := map[[8]uint32]int{}
@@ -443,7 +446,7 @@ func (e *periodicEmitter) vector(v periodicVector) {
 	e.Emit(amd64.VMOVUPS, to, sum)
 }
 
-// load emits the load of a pair of pieces. What a half has that no permutation takes is
+// load emits the load of a pair of pieces by as few instructions as there are for it. What a half has that no permutation takes is
 // whatever was there.
 func (e *periodicEmitter) load(y amd64.Reg, pair piecePair) {
 	lo, hi := pair[0], pair[1]
