@@ -5,8 +5,10 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/updates"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/scattering"
@@ -227,12 +229,22 @@ func lowerScatter[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	c.prologue = append(
 		c.prologue, scatterStart[T](b, op, c, to),
 	)
+	code, list := x.compile(b.l, out, indices, memory != nil && memory.read != nil)
+	if code != nil {
+		c.temporaries = append(c.temporaries, list)
+	}
 	c.accumulate = func(w *worker) {
 		r := updates.Run[T]{
 			Access:  &x.Access,
 			Combine: combine,
 			Args:    &w.reduceArgs,
 			Dst:     whole[T](w, out),
+
+			CodeArgs: &w.scatterArgs,
+			Code:     code,
+		}
+		if code != nil {
+			w.scatterArgs.List = w.addresses[list.id]
 		}
 		if memory != nil {
 			memory.bind(w, &r)
@@ -266,6 +278,30 @@ func (x *scatterAccess) updates(b *block, op symtile.Op) *value {
 	return from
 }
 
+// compile makes the machine code of a scatter whose updates are not converted, where there is
+// some, and the list of places for it.
+func (x *scatterAccess) compile(
+	l *lowering, out, indices *value, converted bool,
+) (func(*vector.ScatterArgs), *value) {
+	code, ok := x.Code(out.class, indices.class.Bytes())
+	if !ok || !l.jit || converted {
+		return nil, nil
+	}
+	a := &amd64.Assembler{}
+	if code.Emit(a) != nil {
+		return nil, nil
+	}
+	f, ok := l.addRoutine(a)
+	if !ok {
+		return nil, nil
+	}
+	const words = int64(unsafe.Sizeof(vector.ScatterList{})) / 8
+	call := func(args *vector.ScatterArgs) {
+		f.Call(unsafe.Pointer(args))
+	}
+	return call, l.value("places", portable.Int64, noTile, words)
+}
+
 // A scatterAccess is the addressing of a scatter, with the masks of its dimensions.
 type scatterAccess struct {
 	updates.Access           // The dimensions, which have the numbers of their masks.
@@ -281,7 +317,8 @@ func newScatterAccess(
 	i := op.Instr
 	s := i.Attrs.Scatter
 	x := &scatterAccess{inPlace: inPlace}
-	monoid, _ := i.Attrs.ToApply.Monoid()
+	monoid, ok := i.Attrs.ToApply.Monoid()
+	x.Replaces = !ok
 	// Sums of single elements have a loop of their own.
 	x.Sums = monoid == hlo.OpAdd &&
 		i.Shape.DType != hlo.Pred

@@ -57,6 +57,7 @@ type worker struct {
 	gatherArgs    vector.GatherArgs
 	periodicArgs  vector.PeriodicArgs
 	periodicRun   vector.PeriodicRun
+	scatterArgs   vector.ScatterArgs
 
 	fillPattern [4096]byte // Copies of an element, from which runs are filled.
 }

@@ -8,6 +8,7 @@ package updates
 
 import (
 	"slices"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
@@ -20,8 +21,8 @@ type Access struct {
 	Batch []Batch
 	// The dimensions of windows, in the order of the operand's.
 	Window []Side
-	// Elements are added.
-	Sums bool
+	// Elements are added, or replaced.
+	Sums, Replaces bool
 }
 
 // A Batch is a dimension of updates, with the steps of neighbours in the tiles of the
@@ -59,7 +60,10 @@ func (x *Access) WindowSize() int64 {
 func (x *Access) InnermostLast() {
 	for k, d := range slices.Backward(x.Window) {
 		if d.Size > 1 {
-			x.Window = append(slices.Delete(x.Window, k, k+1), d)
+			x.Window = append(
+				slices.Delete(x.Window, k, k+1),
+				d,
+			)
 			break
 		}
 	}
@@ -113,6 +117,11 @@ type Run[T portable.Number] struct {
 	Row  []T
 
 	pair Pair[T] // What is combined at a time.
+
+	// Machine code that combines the updates along the last dimension, where there is some,
+	// and what it is called with.
+	Code     func(args *vector.ScatterArgs)
+	CodeArgs *vector.ScatterArgs
 }
 
 // A place is where an update is in the tiles of the indices, of the updates and of the
@@ -149,7 +158,9 @@ func Apply[T portable.Number, I int32 | int64](
 		for k := range last {
 			first = first.plus(at[k], &batch[k])
 		}
-		if points {
+		if r.Code != nil {
+			scatter(r, indices, first)
+		} else if points {
 			addPoints(r, indices, first)
 		} else {
 			row(r, indices, first)
@@ -194,8 +205,14 @@ func (r *Run[T]) read() int {
 // empty reports whether nothing is valid.
 func (r *Run[T]) empty() bool {
 	none := func(x Range) bool { return x.Lo >= x.Hi }
-	return slices.ContainsFunc(r.Batch[:len(r.Access.Batch)], none) ||
-		slices.ContainsFunc(r.Window[:len(r.Access.Window)], none)
+	return slices.ContainsFunc(
+		r.Batch[:len(r.Access.Batch)],
+		none,
+	) ||
+		slices.ContainsFunc(
+			r.Window[:len(r.Access.Window)],
+			none,
+		)
 }
 
 // lows is the first index of ranges.
@@ -252,6 +269,87 @@ func addPoints[T portable.Number, I int32 | int64](
 		if uint64(at) < uint64(len(sums)) {
 			sums[at] += src[k*d.From]
 		}
+	}
+}
+
+// Code is the machine code of an access, for elements of a class as scratch holds them, whose indices have the bytes of an index. It reports
+// false where there is none: where a window is more than a run of neighbours, or may be partly
+// outside of the tile.
+func (x *Access) Code(
+	class portable.Class, index int64,
+) (code vector.ScatterCode, ok bool) {
+	width := class.Bytes()
+	code = vector.ScatterCode{Class: class, Sums: x.Sums, Elements: 1, Index: index}
+	if !x.Sums && !x.Replaces || len(x.Batch) == 0 {
+		return code, false
+	}
+	for _, d := range x.Window {
+		switch {
+		case d.Placed && (d.Size != 1 || d.Start < 0):
+			// Windows that lie anywhere may be partly outside.
+			return code, false
+		case d.Placed:
+			code.Starts = append(
+				code.Starts,
+				vector.ScatterStart{At: d.Start * index, To: d.To * width},
+			)
+		case d.Mask >= 0, code.Elements > 1, d.Size > 1 && (d.To != 1 || d.From != 1):
+			return code, false
+		default:
+			code.Elements = d.Size
+		}
+	}
+	// The dimensions around the last one are gone through by Apply.
+	last := x.Batch[len(x.Batch)-1]
+	code.Next = last.Index * index
+	code.From, code.To = last.From*width, last.To*width
+	return code, code.Fits()
+}
+
+// scatter goes through the valid updates along the last dimension by machine code. Updates keep
+// their order in calls and between them, so that the bits are those of the loops in Go.
+func scatter[T portable.Number, I int32 | int64](
+	r *Run[T], indices []I, first place,
+) {
+	last := len(r.Access.Batch) - 1
+	d, valid := &r.Access.Batch[last], r.Batch[last]
+	args := r.CodeArgs
+	// Components are those of the placed sides, in their order, as Code has them.
+	starts := 0
+	for k, side := range r.Access.Window {
+		if !side.Placed {
+			continue
+		}
+		// What is behind the last start is not inside of the array.
+		end := min(
+			side.Tile,
+			side.Last+1-r.Offsets[k],
+		)
+		if end <= 0 {
+			return
+		}
+		args.Begins[starts], args.Ends[starts] = r.Offsets[k], end
+		starts++
+	}
+	// A call is short enough for the garbage collector to wait for: the list of places has
+	// room for so many updates, and elements are combined in four vectors at a time.
+	most := max(
+		1,
+		min(vector.MaxScattered, 4*vector.MaxCallLength/r.Access.WindowSize()),
+	)
+	for k := valid.Lo; k < valid.Hi; k += most {
+		p := first.plus(k, d)
+		args.N = min(most, valid.Hi-k)
+		args.Indices = unsafe.Pointer(
+			unsafe.SliceData(indices[p.index:]),
+		)
+		args.From = unsafe.Pointer(
+			unsafe.SliceData(r.Src[p.from:]),
+		)
+		args.To = unsafe.Pointer(
+			unsafe.SliceData(r.Dst[p.to:]),
+		)
+		r.Code(args)
 	}
 }
 
@@ -325,5 +423,8 @@ func (r *Run[T]) source(from int64) {
 	side := r.Access.Window[len(r.Access.Window)-1]
 	r.pair.Src = r.Row[:r.pair.N]
 	r.pair.From = 1
-	r.Read(r.pair.Src, r.Data, r.Base+from, side.From)
+	r.Read(
+		r.pair.Src, r.Data,
+		r.Base+from, side.From,
+	)
 }
