@@ -321,10 +321,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	k := &c.counts
 	lanes := float64(max(1, x.device.Lanes))
 	lanes = max(1, min(float64(plan.Knob("threads", int64(lanes))), lanes))
-	parts := 1.0
-	if x.divided != nil {
-		parts = float64(plan.Knob("splitk", 1))
-	}
+	parts := x.parts(plan, c)
 	t := price.Seconds
 	clear(t)
 	flops := x.flops * x.dotRate(plan)
@@ -352,6 +349,28 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 	}
 	price.Lanes = busy
 	price.Scratch = k.scratch
+}
+
+// parts is the number of tile programs that share a tile: those of splitk=, but one where
+// a reduction has fewer iterations than parts, which planSplit does not divide.
+func (x *pricer) parts(plan kernels.Plan, c *counter) float64 {
+	if x.divided == nil {
+		return 1
+	}
+	parts := float64(plan.Knob("splitk", 1))
+	if isDot(x.p.Ops[x.divided[0]]) {
+		return parts
+	}
+	trips := 1.0
+	for k, d := range c.p.Space.Dims {
+		if d.Kind != symtile.Parallel {
+			trips *= c.extents.Trips(k)
+		}
+	}
+	if trips < parts {
+		return 1
+	}
+	return parts
 }
 
 // dotRate is how many times faster the dots of a plan are than multiply-adds.

@@ -63,12 +63,34 @@ r = f32[40] negate(all)`, "$0", monoid))
 			{40, 300}, {40, 50}, {40, 7}, {16, 33},
 		} {
 			for _, parts := range []int64{2, 3, 8, 64} {
-				verify(
-					t, b, v, p,
-					kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3),
-				)
+				plan := kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3)
+				verify(t, b, v, p, plan)
+				pricesBusyLanes(t, b, p, plan)
 			}
 		}
+	}
+}
+
+// pricesBusyLanes: a plan that is not divided is priced for the lanes that it keeps busy,
+// by which races judge plans that other work favours.
+func pricesBusyLanes(t *testing.T, b *Backend, p *symtile.Program, plan kernels.Plan) {
+	t.Helper()
+	x, err := b.Pricer(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	price := kernels.Price{Seconds: make([]float64, len(x.Terms().Names))}
+	if err := x.Price(plan, &price); err != nil {
+		t.Fatal(err)
+	}
+	k, err := b.compile(p, plan, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	want := min(float64(len(k.programs.workers)), float64(b.Identity().Lanes))
+	if price.Lanes != want {
+		t.Errorf("%s: priced for %v lanes of %v", plan, price.Lanes, want)
 	}
 }
 
