@@ -77,12 +77,13 @@ const (
 )
 
 // usesStanding reports whether a row is multiplied by columns of b where the terms
-// of both are contiguous, and there are enough of them for partial sums.
+// of both are contiguous, and there are enough of them for partial sums. Of one column it does
+// not matter how far the next one would be.
 func (p *product) usesStanding() bool {
 	return p.standing[0] != nil && p.m == 1 &&
 		p.b.row == p.bytes &&
 		p.a.col == p.bytes &&
-		p.b.col != p.bytes &&
+		(p.b.col != p.bytes || p.n == 1) &&
 		p.k >= 8*standingTerms
 }
 
