@@ -26,7 +26,45 @@ type memoryView struct {
 	// The type of elements of two bytes, which scratch holds as f32; row
 	// kernels read and write them. 0 for elements of four bytes.
 	halfType hlo.DType
+	// The type of elements that strip functions alone read and write: of eight bytes,
+	// and integers of fewer bytes than scratch has for them. 0 for others.
+	packed hlo.DType
 }
+
+// stored is the type of elements other than f32 and s32, else 0.
+func (x *memoryView) stored() hlo.DType {
+	if x.packed != 0 {
+		return x.packed
+	}
+	return x.halfType
+}
+
+// bytes is the size of an element.
+func (x *memoryView) bytes() int64 {
+	if d := x.stored(); d != 0 {
+		return d.Size()
+	}
+	return 4
+}
+
+// stored is the type of elements of a view that a function loads or stores as another, else 0.
+func (v *value) stored() hlo.DType {
+	if v.view == nil {
+		return 0
+	}
+	return v.view.stored()
+}
+
+// stepBytes is the distance of elements where a function reads or writes them.
+func (v *value) stepBytes() int64 {
+	if v.view != nil {
+		return v.view.bytes()
+	}
+	return v.class.Bytes()
+}
+
+// ofRows reports whether there is a view that row kernels read or write.
+func (x *memoryView) ofRows() bool { return x != nil && x.packed == 0 }
 
 // newMemoryView is the view of a rearrangement of elements of four bytes, nil
 // for others.
@@ -48,16 +86,18 @@ func unitInnerStride(g *stridedView) bool {
 	return inner.stride == 0 || inner.stride == 1
 }
 
-// memoryView is the view of a tile of an array of elements of four bytes, or of
-// two that are held as four. It is nil for other types and where elements are
-// masked or strided along the last dimension.
+// memoryView is the view of a tile of an array. It is nil for types that no machine
+// code reads and where elements are masked or strided along the last dimension.
 func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *memoryView {
 	x := &memoryView{}
 	if _, ok := vector.HalfCodecs[d]; ok {
 		x.halfType = d
 	}
-	if len(a.masks) > 0 ||
-		x.halfType == 0 && (!portable.IsNative(d) || d.Size() != 4) {
+	native := portable.IsNative(d) && d.Size() == 4
+	if x.halfType == 0 && !native {
+		x.packed = d
+	}
+	if len(a.masks) > 0 || !native && vector.StoredLanes(d) == 0 {
 		return nil
 	}
 	g := &stridedView{}
@@ -112,15 +152,15 @@ func evenStrip(row, limit int64) int64 {
 // views of a group have rows of one length, and only machine functions use
 // them, since loops in Go find strips in scratch.
 func bindViews(group []*instr, limit int64) (length int64) {
-	fits := func(x *memoryView) bool {
-		return x != nil && x.halfType == 0 &&
+	fits := func(x *memoryView, v *value) bool {
+		return x.readable(group, v) &&
 			evenStrip(x.rowLength(), limit) > 0 &&
 			(length == 0 || evenStrip(x.rowLength(), limit) == length)
 	}
 	// A view is bound if its value exists a strip at a time, its source is in memory
 	// as a whole, and no loop in Go reads it, which could not.
 	for _, i := range group {
-		if !fits(i.source) ||
+		if i.source == nil || !fits(i.source, i.outs[0]) ||
 			i.outs[0].where != inStrip ||
 			i.source.from != nil && i.source.from.where == inStrip ||
 			usedByGoLoop(group, i.outs[0], i) {
@@ -131,7 +171,7 @@ func bindViews(group []*instr, limit int64) (length int64) {
 		)
 	}
 	for _, i := range group {
-		if !fits(i.sink) ||
+		if i.sink == nil || !fits(i.sink, i.stripArgs[0]) ||
 			i.stripArgs[0].where != inStrip ||
 			i.stripArgs[0].view != nil ||
 			usedByGoLoop(group, i.stripArgs[0], i) {
@@ -142,6 +182,32 @@ func bindViews(group []*instr, limit int64) (length int64) {
 		)
 	}
 	return length
+}
+
+// readable reports whether the functions that read or write v can do so in the view, if
+// they are functions: elements of other bytes than four have lanes of their own, and are
+// not repeated.
+func (x *memoryView) readable(group []*instr, v *value) bool {
+	d := x.stored()
+	if d == 0 {
+		return true
+	}
+	lanes := vector.StoredLanes(d)
+	return !x.repeats() && !slices.ContainsFunc(group, func(i *instr) bool {
+		uses := slices.Contains(i.stripArgs, v) || slices.Contains(i.outs, v)
+		return uses && i.routine > 0 && lanesOf(group, i.routine) != lanes
+	})
+}
+
+// lanesOf is the bytes of the lanes of a function of a group, by its number.
+func lanesOf(group []*instr, routine int) int64 {
+	m := &stripFunction{}
+	for _, i := range group {
+		if i.routine == routine {
+			m.list = append(m.list, i.pointwise)
+		}
+	}
+	return m.lanes()
 }
 
 // usedByGoLoop reports whether a loop in Go makes or reads v, but for one
@@ -171,13 +237,13 @@ func unbindViews(group []*instr) {
 	}
 }
 
-// address is where element lo of a value is. Elements of views have four bytes.
+// address is where element lo of a value is.
 func address(w *worker, v *value, lo int64) unsafe.Pointer {
 	switch {
 	case v.view != nil:
 		return unsafe.Add(
 			v.view.base(w),
-			4*v.view.offsetOf(lo),
+			v.view.bytes()*v.view.offsetOf(lo),
 		)
 	case v.where == inStrip || v.where == inSplat:
 		lo = 0

@@ -296,7 +296,7 @@ func rowFusible(i *instr) bool {
 	}
 	return i.group != nil &&
 		!slices.ContainsFunc(i.group, func(x *instr) bool {
-			return x.source == nil && x.sink == nil &&
+			return !x.source.ofRows() && !x.sink.ofRows() &&
 				(x.pointwise == nil || !vector.HasFloat32(x.pointwise.instr))
 		})
 }

@@ -218,17 +218,18 @@ func isLoop(i *hlo.Instr) bool {
 }
 
 // guardedStrip makes the strips of an operation by its routines, and by the loop in Go where
-// these do not have all operands.
+// these do not have all operands. What is longer than a call is no strip but a tile.
 func guardedStrip(g *vector.Guarded, v *value, args []*value, loop strip) strip {
 	return func(w *worker, lo, hi int64) {
-		var x [2]unsafe.Pointer
-		for k, a := range args {
-			x[k] = address(w, a, lo)
-		}
-		out := address(w, v, lo)
-		n := hi - lo
-		if n > vector.MaxCallLength || !g.Run(n, x, out) {
-			loop(w, lo, hi)
+		for ; lo < hi; lo += vector.MaxCallLength {
+			end := min(hi, lo+vector.MaxCallLength)
+			var x [2]unsafe.Pointer
+			for k, a := range args {
+				x[k] = address(w, a, lo)
+			}
+			if !g.Run(end-lo, x, address(w, v, lo)) {
+				loop(w, lo, end)
+			}
 		}
 	}
 }
@@ -470,7 +471,7 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 			(v.view == nil || !v.view.repeats()) {
 			pointers = append(pointers, amd64.Pointer{
 				Reg:   reg,
-				Bytes: int(v.class.Bytes()),
+				Bytes: int(v.stepBytes()),
 			})
 		}
 	}
@@ -503,6 +504,10 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 		splat := v.where == inSplat ||
 			v.view != nil && v.view.repeats()
 		from := amd64.Mem{Base: regs[v]}
+		if d := v.stored(); d != 0 {
+			at[v] = vector.LoadStored(c, from, d)
+			continue
+		}
 		at[v] = vector.LoadElements(
 			c, from, v.class.Bytes(), m.lanes(), splat,
 		)
@@ -531,6 +536,10 @@ func (m *stripFunction) operations(
 		}
 		if slices.Contains(m.writes, p.out) {
 			to := amd64.Mem{Base: regs[p.out]}
+			if d := p.out.stored(); d != 0 {
+				vector.StoreStored(c, to, d, at[p.out])
+				continue
+			}
 			bytes := p.out.class.Bytes()
 			vector.StoreElements(
 				c, to, bytes, m.lanes(), at[p.out],

@@ -116,7 +116,8 @@ func lowWord(c *amd64.Chain, x amd64.Value) amd64.Value {
 }
 
 // fromInt64 is the conversion of integers held as i64 to d, or nil. What remains of them in
-// narrower types is their low bits.
+// narrower types is their low bits. Those of u64 above 2⁶³ would be negative as s64, so that
+// u64 is converted to f64 only, by its two halves.
 func fromInt64(d, from hlo.DType) func(c *amd64.Chain, x amd64.Value) amd64.Value {
 	switch {
 	case d == hlo.F64:

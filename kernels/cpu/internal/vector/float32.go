@@ -234,9 +234,7 @@ func HasFloat32(i *hlo.Instr) bool {
 }
 
 // roundings round a result to the type of its elements, which are held as f32.
-var roundings = map[hlo.DType]func(
-	c *amd64.Chain, x amd64.Value,
-) amd64.Value{
+var roundings = withSmall(map[hlo.DType]rounding{
 	hlo.F32:  func(_ *amd64.Chain, x amd64.Value) amd64.Value { return x },
 	hlo.BF16: roundBF16,
 	hlo.F16: func(c *amd64.Chain, x amd64.Value) amd64.Value {
@@ -245,7 +243,7 @@ var roundings = map[hlo.DType]func(
 			c.Do(amd64.VCVTPS2PH, x, amd64.Imm(0)),
 		)
 	},
-}
+})
 
 // roundBF16 rounds to nearest even by adding just under half of the last place,
 // and 1 more where that is odd. NaN stays NaN.

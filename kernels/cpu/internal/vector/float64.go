@@ -130,7 +130,8 @@ const (
 	one64  = 0x3ff << 52 // The bits of 1.0.
 )
 
-// max64 is Chain.Max32 for f64: +0 is larger than −0, and NaN stays.
+// max64 is Chain.Max32 for f64: +0 is larger than −0, and NaN stays. Both orders of the
+// operands differ where it matters, in the sign of 0 or in the bits of a NaN.
 func max64(c *amd64.Chain, x, y amd64.Value) amd64.Value {
 	m := c.Do(amd64.VMAXPD, x, y)
 	n := c.Do(amd64.VMAXPD, y, x)
@@ -244,7 +245,8 @@ func LoadElements(
 	return c.Load(w.Load, from, 32)
 }
 
-// StoreElements stores what LoadElements loads.
+// StoreElements stores what LoadElements loads. Those of four bytes in lanes of eight are
+// packed.
 func StoreElements(c *amd64.Chain, to amd64.Mem, bytes, lanes int64, x amd64.Value) {
 	if bytes < lanes {
 		c.StoreLow(to, x)

@@ -143,7 +143,9 @@ func (k guardedKey) loop(a *amd64.Assembler, operands int) (*amd64.Loop, []amd64
 // outsideMask is the register in which the first pass collects masks.
 const outsideMask = amd64.Y14
 
-// emitLook emits the first pass.
+// emitLook emits the first pass: masks of all vectors are collected in one register, of which
+// the signs of lanes are what the caller reads. Lanes beyond the last element are not
+// collected, whatever they hold.
 func (k guardedKey) emitLook(a *amd64.Assembler, code guardedCode, operands int) error {
 	a.Emit(amd64.VPXOR, outsideMask, outsideMask, outsideMask)
 	l, x := k.loop(a, operands)
@@ -160,7 +162,8 @@ func (k guardedKey) emitLook(a *amd64.Assembler, code guardedCode, operands int)
 	return nil
 }
 
-// emitCompute emits the second pass.
+// emitCompute emits the second pass, in lanes of eight bytes, to which elements of four are
+// converted and from which they are converted back.
 func (k guardedKey) emitCompute(a *amd64.Assembler, code guardedCode, operands int) error {
 	l, x := k.loop(a, operands)
 	bytes := k.class.Bytes()

@@ -33,20 +33,80 @@ type convertArgs struct {
 	from, to unsafe.Pointer
 }
 
-// integerCodecs are those of integers and truth values that are held as i32.
-var integerCodecs = map[hlo.DType]HalfCodec{
+// narrowCodecs are those of integers and truth values that are held as i32, and of floating
+// types of one byte.
+var narrowCodecs = withSmallCodecs(map[hlo.DType]HalfCodec{
 	hlo.Pred: {widening(amd64.VPMOVZXBD), (*amd64.Chain).StoreBytes},
 	hlo.S8:   {widening(amd64.VPMOVSXBD), (*amd64.Chain).StoreBytes},
 	hlo.U8:   {widening(amd64.VPMOVZXBD), (*amd64.Chain).StoreBytes},
 	hlo.S16:  {widening(amd64.VPMOVSXWD), (*amd64.Chain).StoreWords},
 	hlo.U16:  {widening(amd64.VPMOVZXWD), (*amd64.Chain).StoreWords},
-}
+})
 
 // widening is the load by an instruction that widens.
 func widening(op amd64.Op) func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value {
 	return func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value {
 		return c.Load(op, from, advance)
 	}
+}
+
+// A storedType is how functions load and store elements of arrays whose types are held in
+// scratch as others, in lanes of four bytes or eight.
+type storedType struct {
+	lanes int64
+	codec HalfCodec
+}
+
+// storedTypes are those of u32 and of eight bytes, whose lanes have eight. Loads of u32 put
+// zeros in front of it, which results have, too.
+var storedTypes = map[hlo.DType]storedType{
+	hlo.U32: {8, HalfCodec{
+		func(c *amd64.Chain, from amd64.Mem, _ int32) amd64.Value { return c.LoadLow(from) },
+		func(c *amd64.Chain, to amd64.Mem, _ int32, x amd64.Value) { c.StoreLow(to, x) },
+	}},
+	hlo.S64: eightBytes,
+	hlo.U64: eightBytes,
+	hlo.F64: eightBytes,
+}
+
+// eightBytes are elements that arrays hold as scratch does.
+var eightBytes = storedType{8, HalfCodec{
+	func(c *amd64.Chain, from amd64.Mem, _ int32) amd64.Value {
+		return c.Load(amd64.VMOVUPD, from, 32)
+	},
+	func(c *amd64.Chain, to amd64.Mem, _ int32, x amd64.Value) {
+		c.Store(amd64.VMOVUPD, to, 32, x)
+	},
+}}
+
+// storedTypeOf is how elements of a type are loaded and stored; no lanes where they are not.
+func storedTypeOf(d hlo.DType) storedType {
+	if x, ok := HalfCodecs[d]; ok {
+		return storedType{4, x}
+	}
+	if x, ok := narrowCodecs[d]; ok {
+		return storedType{4, x}
+	}
+	return storedTypes[d]
+}
+
+// StoredLanes is the bytes of the lanes of functions that LoadStored and StoreStored serve, 0
+// where these have nothing for the type.
+func StoredLanes(d hlo.DType) int64 { return storedTypeOf(d).lanes }
+
+// LoadStored is a vector of elements of an array of type d, as scratch holds them.
+func LoadStored(c *amd64.Chain, from amd64.Mem, d hlo.DType) amd64.Value {
+	x := storedTypeOf(d)
+	return x.codec.Load(
+		c, from,
+		int32(d.Size()*32/x.lanes),
+	)
+}
+
+// StoreStored stores a vector as elements of an array of type d.
+func StoreStored(c *amd64.Chain, to amd64.Mem, d hlo.DType, v amd64.Value) {
+	x := storedTypeOf(d)
+	x.codec.store(c, to, int32(d.Size()*32/x.lanes), v)
 }
 
 // A narrowRoutine loads or stores runs of a type of one or two bytes.
@@ -75,7 +135,7 @@ func routineOf(t narrowType) (narrowRoutine, bool) {
 func (t narrowType) assemble() narrowRoutine {
 	x, known := HalfCodecs[t.d]
 	if !known {
-		x, known = integerCodecs[t.d]
+		x, known = narrowCodecs[t.d]
 	}
 	if !known || !Supported() {
 		return narrowRoutine{}
