@@ -74,9 +74,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 	c.prologue = append(c.prologue, func(w *worker) {
 		w.slots[d.fresh] = 1
 	})
-	c.empty = func(w *worker) bool {
-		return w.slots[d.fresh] == 1
-	}
+	c.empty = d.isFresh
 	how := b.l.halves(op)
 	x := gemm.Product[T]{
 		M:       int(out.extents[1]),
@@ -86,6 +84,10 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		Windows: left.windows,
 	}
 	multiply, length := multiplierFor(op, x, how)
+	if f := left.phases; f != nil {
+		f.setResult(b, op, c, out)
+		length = max(length, scratchOf(f, x))
+	}
 	// The scratch also serves parts, which may be divided into larger blocks than all terms
 	// are, and the product that adds partial sums.
 	if s := b.l.split; s != nil {
@@ -124,6 +126,11 @@ type dotRun struct {
 	split *splitK
 }
 
+// isFresh reports whether nothing was accumulated yet.
+func (d *dotRun) isFresh(w *worker) bool {
+	return w.slots[d.fresh] == 1
+}
+
 // packings are the values of the knob; without it, packing is gemm.Suitable.
 var packings = map[int64]gemm.Packing{
 	0: gemm.Streamed,
@@ -150,11 +157,17 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		M:       int(d.out.extents[1]),
 		N:       int(d.out.extents[2]),
 		K:       int(d.left.extents[2]),
-		Fresh:   w.slots[d.fresh] == 1,
+		Fresh:   d.isFresh(w),
 		Packing: d.packing,
 		Past:    d.past,
 		Caches:  d.caches,
 		Windows: d.left.windows,
+	}
+	if d.left.phases != nil &&
+		isFinite(w, d, x, multiply) {
+		runPhases(w, d, x, multiply)
+		w.slots[d.fresh] = 0
+		return
 	}
 	// A part takes a range of terms: columns of the left operand and rows of the
 	// right one.
@@ -494,6 +507,8 @@ type matrixOperand struct {
 	pack step
 	// The windows that it is, which package gemm reads in their array; see unpackWindows.
 	windows *gemm.Windows
+	// What of it is not between the elements of a dilated array; nil where nothing is.
+	phases *phasedWindows
 }
 
 // matrix is matrix number i.
@@ -756,6 +771,7 @@ func operandMatrices[T portable.Number](
 	if k == 0 && masked == nil &&
 		readsWindows[T](b.l, op, x) &&
 		x.unpackWindows(sizes, strides, parts) {
+		x.phases = phasesOf(b, op, x, strides, parts)
 		return x
 	}
 	packOperand[T](
@@ -867,6 +883,7 @@ func readsWindows[T portable.Number](
 func (x *matrixOperand) unpackWindows(
 	sizes, strides []int64, parts [][]int64,
 ) bool {
+	// What is left of each part but its last dimension are groups and runs.
 	var views [3]*stridedView
 	var last [3]stridedDim
 	for n, dims := range parts {
@@ -907,6 +924,335 @@ func (g *stridedView) starts() []int {
 		all = next
 	}
 	return all
+}
+
+// The windows of a transposed convolution, whose array is dilated, lie on zeros with most of
+// their terms. Which terms do not depends on the place of the window only, and is the same for
+// every few of them: rows of one phase are multiplied by the terms that they have elements
+// for, one place of a window after the other, in the order of the whole product. Of a window
+// of four by four over an array with one zero between elements these are four places:
+//
+//	windows of even rows and columns    windows of odd ones
+//	  x . x .                             . . . .
+//	  . . . .                             . x . x
+//	  x . x .                             . . . .
+//	  . . . .                             . x . x
+//
+// The sums have the same bits, since what is left out adds zeros to sums that begin with +0,
+// unless the right operand is infinite or NaN somewhere: then nothing is left out.
+
+// phasedWindows are such windows: the dimensions of rows and of terms, in order, of which the
+// last one of rows is multiplied at once, in phases, and the last one of terms.
+type phasedWindows struct {
+	rows, terms []phasedDim
+	by          []int64 // The distance of elements along each unfolded dimension, 1 where it is not dilated.
+	// The slots of how far behind an element the first window begins.
+	slots []int
+	// A zero, and its products with the right operand.
+	zeros *value
+}
+
+// A phasedDim is a dimension of rows or terms.
+type phasedDim struct {
+	size int64
+	from int64 // The stride in the operand.
+	to   int64 // Of rows, that in the result; of terms, the rows of the right operand.
+	// The dilated dimension that it moves along, or −1, and the elements of a step.
+	along int
+	step  int64
+}
+
+// phasesOf is the phases of the left operand of a dot, nil where it is no unfolded array that
+// is dilated, or has too few rows of a phase.
+func phasesOf(
+	b *block, dot symtile.Op, x *matrixOperand,
+	strides []int64, parts [][]int64,
+) *phasedWindows {
+	unfold := b.l.p.Ops[dot.Args[0]]
+	if unfold.Code != symtile.OpUnfold ||
+		!b.l.packsUnfold(dot.Args[0]) ||
+		x.v.short != 0 ||
+		b.l.split != nil ||
+		x.extents[0] != 1 {
+		return nil
+	}
+	pad := b.l.p.Ops[unfold.Args[0]]
+	if pad.Code != hlo.OpPad {
+		return nil
+	}
+	f := &phasedWindows{}
+	dims := f.findDims(unfold, pad, strides)
+	if dims == nil {
+		return nil
+	}
+	for _, d := range parts[1] {
+		f.rows = append(f.rows, dims[d])
+	}
+	for _, d := range parts[2] {
+		f.terms = append(f.terms, dims[d])
+	}
+	// The terms of a place are contiguous, and rows many enough for the kernels of slabs.
+	inner := f.terms[len(f.terms)-1]
+	if inner.along >= 0 || inner.from != 1 ||
+		!gemm.ReadsWindows[float32](f.rowsAtOnce()) {
+		return nil
+	}
+	for k, d := range unfold.Instr.Attrs.Dimensions {
+		low := pad.Instr.Attrs.Padding[d].Low
+		first := pad.Tile[d].Offset.AddConst(-low)
+		f.slots = append(
+			f.slots, b.slot(first.Mod(f.by[k])),
+		)
+	}
+	return f
+}
+
+// findDims is the dimensions of an unfold of a pad, nil where it dilates none of those that
+// are unfolded, or others.
+func (f *phasedWindows) findDims(unfold, pad symtile.Op, strides []int64) []phasedDim {
+	all := make([]phasedDim, len(unfold.Tile))
+	for n, size := range unfold.Tile.Sizes() {
+		all[n] = phasedDim{
+			size:  size,
+			from:  strides[n],
+			along: -1,
+		}
+	}
+	// Dimension d of the pad is dimension n of the unfold, or n and n+1.
+	a := unfold.Instr.Attrs
+	dilated := false
+	n := 0
+	for d, padding := range pad.Instr.Attrs.Padding {
+		k := indexOf(a.Dimensions, d)
+		if k < 0 && padding.Interior > 0 {
+			return nil
+		}
+		if k >= 0 {
+			dilated = dilated || padding.Interior > 0
+			f.by = append(f.by, padding.Interior+1)
+			steps := [2]int64{
+				a.Window[k].Stride,
+				a.Window[k].Dilation,
+			}
+			for i, by := range steps {
+				x := &all[n+i]
+				x.along = k
+				x.step = by * strideOf(unfold.Tile[n+i])
+			}
+			n++
+		}
+		n++
+	}
+	if !dilated {
+		return nil
+	}
+	return all
+}
+
+// setResult sets the strides of rows in the result, and of terms in the right operand, and makes
+// the value of zeros.
+func (f *phasedWindows) setResult(
+	b *block, op symtile.Op,
+	c *accumulator, out *matrixOperand,
+) {
+	// One zero, and a row of its products.
+	f.zeros = b.l.value(
+		"zeros", c.outs[0].class, noTile,
+		1+out.extents[2],
+	)
+	c.temporaries = append(c.temporaries, f.zeros)
+	strides := out.v.strides
+	if strides == nil {
+		strides = hlo.RowMajor(op.Tile.Sizes())
+	}
+	first := len(op.Instr.Attrs.LHSBatch)
+	// Dimensions of a result are those of the batch, of rows and of columns.
+	for k := range f.rows {
+		f.rows[k].to = strides[first+k]
+	}
+	// Those of the right operand are rows of it in the same order.
+	row := int64(1)
+	for k := len(f.terms) - 1; k >= 0; k-- {
+		f.terms[k].to = row
+		row *= f.terms[k].size
+	}
+}
+
+// scratchOf is the scratch that parts of a product need.
+func scratchOf[T portable.Number](f *phasedWindows, x gemm.Product[T]) int {
+	x.Windows = nil
+	// The row of zeros is multiplied by all terms, rows of a phase by those of one place.
+	x.M = 1
+	zeros := x.Scratch()
+	x.M, x.K = f.rowsAtOnce(), f.termsAtOnce()
+	return max(zeros, x.Scratch())
+}
+
+// period is the rows after which those of the last dimension of rows have the same phase.
+func (f *phasedWindows) period() int64 {
+	last := f.rows[len(f.rows)-1]
+	if last.along < 0 {
+		return 1
+	}
+	by := f.by[last.along]
+	for n := int64(1); n < by; n++ {
+		if n*last.step%by == 0 {
+			return n
+		}
+	}
+	return by
+}
+
+// rowsAtOnce is the rows that are multiplied at once, at most; no phase has more than one row
+// less.
+func (f *phasedWindows) rowsAtOnce() int {
+	last := f.rows[len(f.rows)-1]
+	return int((last.size-1)/f.period()) + 1
+}
+
+// termsAtOnce is the terms that are multiplied at once.
+func (f *phasedWindows) termsAtOnce() int {
+	return int(f.terms[len(f.terms)-1].size)
+}
+
+// A phasedPlace is indices of all dimensions but the last, and where the row or term is.
+type phasedPlace struct {
+	index    [maxRank]int64
+	from, to int64
+}
+
+// next goes to the next place and reports false after the last.
+func (p *phasedPlace) next(dims []phasedDim) bool {
+	for k := len(dims) - 2; k >= 0; k-- {
+		d := dims[k]
+		p.from += d.from
+		p.to += d.to
+		if p.index[k]++; p.index[k] < d.size {
+			return true
+		}
+		p.from -= d.size * d.from
+		p.to -= d.size * d.to
+		p.index[k] = 0
+	}
+	return false
+}
+
+// move adds how far the place is along each dilated dimension.
+func (p *phasedPlace) move(dims []phasedDim, along *[maxRank]int64) {
+	for k, d := range dims[:len(dims)-1] {
+		if d.along >= 0 {
+			along[d.along] += p.index[k] * d.step
+		}
+	}
+}
+
+// isFinite reports whether products of zeros with the right operand are zeros: an infinite
+// element, or NaN, makes NaN of the gaps, and all terms are multiplied.
+func isFinite[T portable.Number](
+	w *worker, d *dotRun,
+	x gemm.Product[T], multiply multiplier[T],
+) bool {
+	// The one zero is all terms of the row: its strides are 0.
+	zeros := whole[T](w, d.left.phases.zeros)
+	zeros[0] = 0
+	x.A = gemm.Matrix[T]{Data: zeros[:1]}
+	x.B = matrix[T](w, d.right, 0)
+	x.C = gemm.Dense(zeros[1:], x.N)
+	x.M = 1
+	x.Windows = nil
+	x.Panels = int(d.right.panels)
+	x.Fresh = true
+	multiply(x, packingScratch[T](w))
+	for _, z := range zeros[1:] {
+		if z != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// runPhases multiplies phase by phase.
+func runPhases[T portable.Number](
+	w *worker, d *dotRun,
+	x gemm.Product[T], multiply multiplier[T],
+) {
+	f := d.left.phases
+	last := f.rows[len(f.rows)-1]
+	period := f.period()
+	var row phasedPlace
+	for more := true; more; more = row.next(f.rows) {
+		if w.stopped() {
+			return
+		}
+		for phase := range min(period, last.size) {
+			// How far behind an element the first term of these windows lies.
+			var along [maxRank]int64
+			for k, s := range f.slots {
+				along[k] = w.slots[s]
+			}
+			row.move(f.rows, &along)
+			if last.along >= 0 {
+				along[last.along] += phase * last.step
+			}
+			x.M = int((last.size-1-phase)/period) + 1
+			at := row
+			at.from += phase * last.from
+			at.to += phase * last.to
+			runPhase(w, d, x, multiply, at, &along)
+		}
+	}
+}
+
+// runPhase multiplies rows of one phase by the terms that they have elements for.
+func runPhase[T portable.Number](
+	w *worker, d *dotRun,
+	x gemm.Product[T], multiply multiplier[T],
+	row phasedPlace, along *[maxRank]int64,
+) {
+	f := d.left.phases
+	// Rows of one phase are a period apart in the operand and in the result.
+	last := f.rows[len(f.rows)-1]
+	period := f.period()
+	a := matrix[T](w, d.left, 0)
+	b := matrix[T](w, d.right, 0)
+	x.C = matrix[T](w, d.out, 0)
+	x.Windows = nil
+	x.C.Data = x.C.Data[row.to:]
+	x.C.Row = int(period * last.to)
+	a.Row = int(period * last.from)
+	a.Col = 1
+	x.Panels = int(d.right.panels)
+	k := f.termsAtOnce()
+	// Places are in the order of terms.
+	var term phasedPlace
+	for more := true; more; more = term.next(f.terms) {
+		if !f.hasElements(&term, along) {
+			continue
+		}
+		x.K = k
+		x.A, x.B = a, b
+		x.A.Data = a.Data[row.from+term.from:]
+		x.B.Data = b.Data[term.to*int64(b.Row):]
+		multiply(x, packingScratch[T](w))
+		x.Fresh = false
+	}
+	if x.Fresh { // all terms are zeros
+		x.K = 0
+		multiply(x, nil)
+	}
+}
+
+// hasElements reports whether a term lies on elements of the dilated array.
+func (f *phasedWindows) hasElements(term *phasedPlace, along *[maxRank]int64) bool {
+	// Distances add up: that of the window, and that of the term within it.
+	at := *along
+	term.move(f.terms, &at)
+	for k, by := range f.by {
+		if at[k]%by != 0 {
+			return false
+		}
+	}
+	return true
 }
 
 // collapse sets the extents and strides of the parts and reports whether each

@@ -178,12 +178,23 @@ r = f32[8,16,512] dot(x, y), lhs_batch_dims={0}, rhs_batch_dims={0}, lhs_contrac
 // Weights over the padding of a convolution are multiplied by its zeros, in every plan: one
 // that is infinite or NaN makes NaN there.
 func TestWeightsOverPadding(t *testing.T) {
-	text, err := os.ReadFile("testdata/padded_weights.hlo")
+	weightsOverZeros(t, "padded_weights")
+}
+
+// TestWeightsOverGaps is the same of weights over the gaps of a dilated array.
+func TestWeightsOverGaps(t *testing.T) {
+	weightsOverZeros(t, "dilated_weights")
+}
+
+// weightsOverZeros compares 40 plans of a program with the reference, in all types of floats.
+func weightsOverZeros(t *testing.T, name string) {
+	t.Helper()
+	text, err := os.ReadFile("testdata/" + name + ".hlo")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range []string{"f32[", "f64[", "bf16[", "f16["} {
-		m, err := hlo.Parse("padded_weights", []byte(strings.ReplaceAll(string(text), "f32[", d)))
+		m, err := hlo.Parse(name, []byte(strings.ReplaceAll(string(text), "f32[", d)))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,5 +233,29 @@ func TestDotsPast(t *testing.T) {
 	} {
 		plan := kernels.Plan{Tiles: tiles}
 		verify(t, New(), v, p, plan.With("stream", 1))
+	}
+}
+
+// dilatedConvolutions are transposed ones; %[1]s is a type.
+var dilatedConvolutions = []string{
+	"x = %[1]s[1,9,30,8] parameter(0)\nw = %[1]s[4,4,8,20] parameter(1)\nr = %[1]s[1,18,60,20] convolution(x, w), window={size=4x4 pad=2_2x2_2 lhs_dilate=2x2}, dim_labels=b01f_01io->b01f",
+	// a stride with which the phase changes with each row, in one dimension only
+	"x = %[1]s[2,7,40,9] parameter(0)\nw = %[1]s[3,5,9,17] parameter(1)\nr = %[1]s[2,19,27,17] convolution(x, w), window={size=3x5 stride=1x3 pad=1_1x2_2 lhs_dilate=3x2}, dim_labels=b01f_01io->b01f",
+	// windows on zeros only
+	"x = %[1]s[2,50,16] parameter(0)\nw = %[1]s[2,16,24] parameter(1)\nr = %[1]s[2,147,24] convolution(x, w), window={size=2 lhs_dilate=3}, dim_labels=b0f_0io->b0f",
+	"x = %[1]s[1,20,20,8] parameter(0)\nw = %[1]s[3,3,8,8] parameter(1)\nr = %[1]s[1,39,39,8] convolution(x, w), window={size=3x3 pad=2_2x2_2 lhs_dilate=2x2 rhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f",
+	"x = %[1]s[1,8,6,20,8] parameter(0)\nw = %[1]s[2,3,2,8,5] parameter(1)\nr = %[1]s[1,15,11,39,5] convolution(x, w), window={size=2x3x2 pad=1_0x1_1x1_0 lhs_dilate=2x2x2}, dim_labels=b012f_012io->b012f",
+}
+
+// TestDilatedConvolutions compares convolutions of dilated arrays with the reference for
+// random plans.
+func TestDilatedConvolutions(t *testing.T) {
+	for _, kind := range []string{"f32", "f64", "bf16"} {
+		for n, text := range dilatedConvolutions {
+			t.Run(fmt.Sprintf("%s/%d", kind, n), func(t *testing.T) {
+				p, _ := landscape(t, fmt.Sprintf(text, kind))
+				checkPlans(t, p, 16)
+			})
+		}
 	}
 }
