@@ -324,13 +324,16 @@ func (b *builder) joined(s hlo.Shape, of values) *hlo.Instr {
 		DType: hlo.S32,
 		Dims:  whole.Dims,
 	}
-	along := hlo.Attrs{IotaDim: rank}
-	which := term{b, b.add(hlo.OpIota, number, along)}
 	dims := make([]int64, rank)
 	for d := range dims {
 		dims[d] = int64(d)
 	}
 	both := hlo.Attrs{Dimensions: dims}
+	if isMoved(of[0]) && isMoved(of[1]) {
+		return b.interleaved(whole, both, of)
+	}
+	along := hlo.Attrs{IotaDim: rank}
+	which := term{b, b.add(hlo.OpIota, number, along)}
 	row := hlo.Shape{
 		DType: whole.DType,
 		Dims:  whole.Dims,
@@ -342,6 +345,34 @@ func (b *builder) joined(s hlo.Shape, of values) *hlo.Instr {
 		b.add(hlo.OpBroadcast, row, both, of[0]),
 		b.add(hlo.OpBroadcast, row, both, of[1]),
 	)
+}
+
+// interleaved is the parts one after the other along the last dimension, for backends that
+// move elements by strides and know of no selection.
+func (b *builder) interleaved(
+	whole hlo.Shape, both hlo.Attrs, of values,
+) *hlo.Instr {
+	one := hlo.Shape{
+		DType: whole.DType,
+		Dims:  slices.Clone(whole.Dims),
+	}
+	rank := len(one.Dims) - 1
+	one.Dims[rank] = 1
+	i := b.plain(
+		hlo.OpConcatenate, whole,
+		b.add(hlo.OpBroadcast, one, both, of[0]),
+		b.add(hlo.OpBroadcast, one, both, of[1]),
+	)
+	i.Attrs.Dimensions = []int64{int64(rank)}
+	return i
+}
+
+// isMoved reports whether a value is elements of a parameter at other places.
+func isMoved(i *hlo.Instr) bool {
+	for len(i.Operands) == 1 && i.Op.Class() == hlo.ClassMove {
+		i = i.Operands[0]
+	}
+	return i.Op == hlo.OpParameter
 }
 
 // instr writes one instruction and returns its values.
