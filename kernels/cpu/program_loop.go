@@ -54,6 +54,7 @@ type worker struct {
 	transposeArgs vector.TransposeArgs
 	bandArgs      vector.BandArgs
 	copyArgs      vector.CopyArgs
+	countArgs     vector.CountArgs
 	gatherArgs    vector.GatherArgs
 	periodicArgs  vector.PeriodicArgs
 	periodicRun   vector.PeriodicRun

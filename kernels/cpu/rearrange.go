@@ -297,7 +297,7 @@ func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 	fill := func(w *worker, lo, hi int64) {
 		dst := part[T](w, v, lo, hi)
 		fillIota(
-			dst, lo/inner%size, size, inner-lo%inner,
+			w, dst, lo/inner%size, size, inner-lo%inner,
 			inner, w.slots[offset], stride,
 		)
 		if fit != nil {
@@ -320,10 +320,10 @@ func lowerIota[T portable.Number](b *block, n int, op symtile.Op) {
 // number as often as its repetitions have not been written by the strip before,
 // the others inner times each.
 func fillIota[T portable.Number](
-	dst []T, i, size, left, inner, first, stride int64,
+	w *worker, dst []T, i, size, left, inner, first, stride int64,
 ) {
 	if inner == 1 {
-		fillCycle(dst, i, size, first, stride)
+		fillCycle(w, dst, i, size, first, stride)
 		return
 	}
 	for len(dst) > 0 {
@@ -338,18 +338,28 @@ func fillIota[T portable.Number](
 
 // fillCycle is fillIota of numbers that each occur once: one cycle, then copies
 // of it.
-func fillCycle[T portable.Number](dst []T, i, size, first, stride int64) {
+func fillCycle[T portable.Number](
+	w *worker, dst []T, i, size, first, stride int64,
+) {
 	n := min(size, int64(len(dst)))
 	end := min(n, size-i)
-	fillCount(dst[:end], first+i*stride, stride)
-	fillCount(dst[end:n], first, stride)
+	fillCount(w, dst[:end], first+i*stride, stride)
+	fillCount(w, dst[end:n], first, stride)
 	for ; n > 0 && n < int64(len(dst)); n *= 2 {
 		copy(dst[n:], dst[:n])
 	}
 }
 
-// fillCount fills with first, first + stride and so on.
-func fillCount[T portable.Number](dst []T, first, stride int64) {
+// fillCount fills with first, first + stride and so on, by machine code where there is some
+// for the class.
+func fillCount[T portable.Number](
+	w *worker, dst []T, first, stride int64,
+) {
+	if numbers, ok := any(dst).([]int32); ok {
+		n := w.countArgs.Count(numbers, first, stride)
+		first += int64(n) * stride
+		dst = dst[n:]
+	}
 	for k := range dst {
 		dst[k] = T(first)
 		first += stride
