@@ -10,6 +10,9 @@ import (
 // The indices that a mask compares are numbers that follow each other. A loop in Go writes
 // one in a cycle; a vector of eight takes an addition and a store.
 
+// Numbers of 32 bits wrap around as those of the loop do, so that both write the same. Floats
+// are left to the loop: a sum of steps is not what a product rounds to.
+
 // CountArgs is the argument block of counting: vectors of numbers of 32 bits, of which the
 // first has the lanes first, and each next one step more.
 type CountArgs struct {

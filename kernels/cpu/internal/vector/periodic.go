@@ -40,7 +40,8 @@ type Periodic struct {
 // A PeriodElement is an element of a stream, at a distance in bytes from where the stream is.
 type PeriodElement struct{ Stream, At int64 }
 
-// Bytes is the bytes of a period.
+// Bytes is the bytes of a period. Elements of the destination follow each other without
+// gaps, within periods and between them.
 func (p *Periodic) Bytes() int64 { return p.Width * int64(len(p.Period)) }
 
 const (
