@@ -735,8 +735,8 @@ const directRows = 64
 // ends overlap those before.
 //
 // Rows of the source become columns of the destination. Where stores are
-// non-temporal, or source and destination do not fit the first cache, whole lines
-// go by way of scratch, see vector.BandArgs. Elsewhere blocks are written at once.
+// non-temporal, or blocks would write lines in parts, whole lines go by way of
+// scratch, see vector.BandArgs. Elsewhere blocks are written at once.
 func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	f := &vector.LoadedCopyRoutines().Transposes[m.width]
 	if !vector.LoadedCopyRoutines().Ok ||
@@ -754,7 +754,7 @@ func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 	}
 	m.eachOuter(x, m.cols, m.rows, func(dst, src unsafe.Pointer) {
 		t.dst, t.src = dst, src
-		if m.block != nil && (m.nonTemporal || t.large()) {
+		if m.block != nil && (m.nonTemporal || t.linesAtOnce()) {
 			t.streamed(w)
 		} else {
 			t.direct(w, 0, t.rows, 0, t.cols)
@@ -774,14 +774,21 @@ type transposition struct {
 	fromStep   int64
 }
 
-// large reports whether source and destination do not fit the smallest first cache
-// together. Blocks that are written at once write parts of lines, which are not there any
-// more when the next part comes. On a Zen 4 rows that lie a power of two apart take 1.2 to 7
-// times as long that way as by way of scratch (f32, bf16 and s8 1024², 4096×256), f32
-// 1023×1025 1.2 to 1.4 times; f32 32×32 takes 0.9.
-func (t *transposition) large() bool {
-	const firstCache = 32 << 10
-	return 2*t.rows*t.cols*t.width > firstCache
+// linesAtOnce reports whether whole lines are written by way of scratch to the caches:
+// where source and destination do not fit the smallest first cache together, and either rows
+// of the destination crowd few of its sets, so that a line is not there any more when its next
+// part comes, or blocks are not of f32. On a Zen 4, two threads, quiet, blocks that are written
+// at once take 2.3 to 4.4 times as long where rows lie 1 KiB or a greater power of two apart
+// (1024² and 4096×256, f32 and bf16), 1.4 for f64 1000² and 1.3 for bf16 1023×1025, but 0.8
+// for f32 1023×1025 and 4096×192.
+func (t *transposition) linesAtOnce() bool {
+	const (
+		firstCache = 32 << 10
+		crowdBytes = 1 << 10 // 64 rows need more than 8 ways of 64 sets
+	)
+	crowds := t.toStep&-t.toStep >= crowdBytes
+	large := 2*t.rows*t.cols*t.width > firstCache
+	return large && (crowds || t.width != 4)
 }
 
 // to is the address of an element of the destination, from of that of the source.
