@@ -60,6 +60,9 @@ type value struct {
 	// The bits of the element that all elements are, for constants of four
 	// bytes, else nil.
 	constant *uint32
+	// The bits of that element for constants of any class, else nil: strip functions have
+	// these in their code.
+	number *uint64
 	// The array is too large to stay in the caches.
 	nonTemporal bool
 	at          int64 // The offset in the arena of a worker.

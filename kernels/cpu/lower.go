@@ -469,6 +469,7 @@ func lowerConstant[T portable.Number](b *block, n int, op symtile.Op) {
 		v.where, v.tile, v.n, v.liveFrom, v.liveTo, v.constant = inSplat,
 			noTile, b.l.strip, 0, lastPosition,
 			bitsOf(values[0])
+		v.number = patternOf(values[0])
 		b.l.constantFills = append(b.l.constantFills, func(w *worker) {
 			portable.Fill(whole[T](w, v), values[0])
 		})
@@ -503,6 +504,22 @@ func bitsOf[T portable.Number](x T) *uint32 {
 		return &bits
 	}
 	return nil
+}
+
+// patternOf is the bits of an element of scratch.
+func patternOf[T portable.Number](x T) *uint64 {
+	var bits uint64
+	switch x := any(x).(type) {
+	case float32:
+		bits = uint64(math.Float32bits(x))
+	case float64:
+		bits = math.Float64bits(x)
+	case int32:
+		bits = uint64(uint32(x))
+	case int64:
+		bits = uint64(x)
+	}
+	return &bits
 }
 
 // uniform reports whether all elements of a literal are the same, to the bit.

@@ -199,7 +199,8 @@ func (x *memoryView) readable(group []*instr, v *value) bool {
 	})
 }
 
-// lanesOf is the bytes of the lanes of a function of a group, by its number.
+// lanesOf is the bytes of the lanes of a function of a group, by its number, which was given
+// before views are bound.
 func lanesOf(group []*instr, routine int) int64 {
 	m := &stripFunction{}
 	for _, i := range group {

@@ -213,6 +213,7 @@ func binaryStrip[S, T portable.Number](
 }
 
 // isLoop reports whether an elementwise operation is a loop in Go where there is machine code.
+// One whose routine leaves some strips to the loop is not.
 func isLoop(i *hlo.Instr) bool {
 	return !vector.Has(i) && !vector.HasGuarded(i)
 }
@@ -271,7 +272,7 @@ const stripSpills = 16
 // A stripFunction is a run of elementwise operations as one function.
 type stripFunction struct {
 	list []*pointwiseOp // The operations, in order.
-	// The values read, in the order of their addresses.
+	// The values read that are not constants, in the order of their addresses.
 	reads  []*value
 	writes []*value // The values written, after those read.
 }
@@ -322,7 +323,8 @@ func (p *pointwiseOp) lanes() int64 {
 	return width
 }
 
-// lanesFit reports whether the operations of a run agree in the width of lanes.
+// lanesFit reports whether the operations of a run agree in the width of lanes: floats of four
+// bytes are in none with elements of eight, but for conversions.
 func lanesFit(run []*pointwiseOp) bool {
 	var seen [9]bool
 	for _, p := range run {
@@ -331,7 +333,8 @@ func lanesFit(run []*pointwiseOp) bool {
 	return !seen[4] || !seen[8]
 }
 
-// lanes is the bytes of the lanes of a function.
+// lanes is the bytes of the lanes of a function, those of the operation that needs the widest.
+// Integers and truth values alone have lanes of four.
 func (m *stripFunction) lanes() int64 {
 	width := int64(4)
 	for _, p := range m.list {
@@ -426,7 +429,8 @@ func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 	for _, p := range run {
 		inside[p] = true
 		for _, v := range p.args {
-			if !made[v] && !slices.Contains(m.reads, v) {
+			known := made[v] || v.number != nil
+			if !known && !slices.Contains(m.reads, v) {
 				m.reads = append(m.reads, v)
 			}
 		}
@@ -475,12 +479,14 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 			})
 		}
 	}
+	chain := m.chain(regs)
+	pinConstants(a, chain)
 	loop := &amd64.Loop{
-		Chain:    m.chain(regs),
+		Chain:    chain,
 		Counter:  amd64.RAX,
 		Pointers: pointers,
 		Width:    int(m.lanes()),
-		Copies:   2,
+		Copies:   stripCopies,
 		Scratch:  amd64.RCX,
 		Mask:     amd64.Y15,
 		Spill: amd64.Mem{
@@ -494,6 +500,25 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	}
 	a.Emit(amd64.RET)
 	return l.addRoutine(a)
+}
+
+// stripCopies is the number of vectors that a strip function does at once where registers
+// allow it.
+const stripCopies = 2
+
+// pinConstants gives constants of a chain, those with most uses first, the registers that it
+// does not need: one is for the mask of its last round, two for that of elements of four bytes.
+func pinConstants(a *amd64.Assembler, c *amd64.Chain) {
+	const others = 5
+	free := 16 - others - stripCopies*c.Pressure()
+	for n, k := range c.Constants() {
+		if n >= free {
+			break
+		}
+		r := amd64.Y(14 - n)
+		a.LoadConstant(k, r)
+		c.PinConstant(k, r)
+	}
 }
 
 // chain is the run on one vector of each value.
@@ -521,7 +546,8 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 func (m *stripFunction) operations(
 	c *amd64.Chain, at map[*value]amd64.Value, regs map[*value]amd64.Reg,
 ) {
-	// Operations follow in order, so that operands are in the chain before them.
+	// Operations follow in order, so that operands are in the chain before them. Constants
+	// come in when they are first used.
 	made := map[*value]*pointwiseOp{}
 	for _, p := range m.list {
 		made[p.out] = p
@@ -530,6 +556,9 @@ func (m *stripFunction) operations(
 		} else {
 			x := make([]amd64.Value, len(p.args))
 			for k, v := range p.args {
+				if v.number != nil && at[v] == 0 {
+					at[v] = v.inCode(c)
+				}
 				x[k] = at[v]
 			}
 			at[p.out] = vector.Emit(c, p.instr, x)
@@ -546,6 +575,15 @@ func (m *stripFunction) operations(
 			)
 		}
 	}
+}
+
+// inCode is a constant as one of a chain, of as many bytes as its class has: of four, it is in
+// both halves of lanes of eight.
+func (v *value) inCode(c *amd64.Chain) amd64.Value {
+	if v.class.Bytes() == 8 {
+		return c.Const64(*v.number)
+	}
+	return c.Const32(uint32(*v.number))
 }
 
 // all lists the values whose addresses a call passes, in order.

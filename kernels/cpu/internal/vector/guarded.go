@@ -21,7 +21,8 @@ type guardedCode struct {
 	compute, beyond func(c *amd64.Chain, x []amd64.Value) amd64.Value
 }
 
-// angle is the code of a function of an angle of f64.
+// angle is the code of a function of an angle of f64. NaN and infinities count as beyond the
+// largest angle, so that the loop in Go makes NaN of them.
 func angle(f func(c *amd64.Chain, x amd64.Value) amd64.Value) guardedCode {
 	return guardedCode{
 		func(c *amd64.Chain, x []amd64.Value) amd64.Value { return f(c, x[0]) },
@@ -32,7 +33,8 @@ func angle(f func(c *amd64.Chain, x amd64.Value) amd64.Value) guardedCode {
 	}
 }
 
-// remainder is the code of a remainder.
+// remainder is the code of a remainder. A quotient by 0 or of an infinity counts as beyond the
+// largest one; that by an infinity is 0, and leaves the dividend.
 var remainder = guardedCode{
 	func(c *amd64.Chain, x []amd64.Value) amd64.Value {
 		return c.Remainder64(x[0], x[1])
@@ -66,7 +68,8 @@ type guardedArgs struct {
 // A Guarded is an operation that is computed by a routine where all operands allow it.
 type Guarded struct{ look, compute amd64.Func }
 
-// A guardedKey names the routines of an operation.
+// A guardedKey names the routines of an operation, which are the same for all types of a
+// class.
 type guardedKey struct {
 	op    hlo.Opcode
 	class portable.Class
@@ -98,7 +101,8 @@ func GuardedOf(i *hlo.Instr) *Guarded {
 	return made.(func() *Guarded)()
 }
 
-// newGuarded assembles the routines of an operation; nil where that is not possible.
+// newGuarded assembles the routines of an operation; nil where that is not possible, as where
+// pages for code are refused. Then the loop in Go serves.
 func newGuarded(key guardedKey, operands int) *Guarded {
 	code := guardedCodes[key.class][key.op]
 	look, first := LoadRoutine(func(a *amd64.Assembler) error {

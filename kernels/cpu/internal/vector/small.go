@@ -245,7 +245,8 @@ func (t smallType) encode(c *amd64.Chain, x amd64.Value) amd64.Value {
 	)
 }
 
-// codec is how vectors of a type are loaded and stored.
+// codec is how vectors of a type are loaded and stored. Values were rounded to the type before
+// they are stored, as everywhere in scratch.
 func (t smallType) codec() HalfCodec {
 	return HalfCodec{
 		func(c *amd64.Chain, from amd64.Mem, advance int32) amd64.Value {
