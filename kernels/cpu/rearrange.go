@@ -68,6 +68,21 @@ func (g *stridedView) isIdentity() bool {
 func copyView[T, S portable.Number](
 	g *stridedView, dst []T, src []S, from int64,
 ) {
+	// Rows of one element each are written one after the other, without indices: those of seven
+	// elements, as of a norm, take a quarter of the time.
+	if g.spreads() {
+		n := g.dims[1].size
+		spreadElements(dst, src[g.start+from/n:], from%n, n)
+		return
+	}
+	// Of what repeats, the rest is copied from what was: twice as much each time.
+	if n := g.period(); n > 0 && 2*n <= int64(len(dst)) {
+		copyView(g, dst[:n], src, from)
+		for done := int(n); done < len(dst); done *= 2 {
+			copy(dst[done:], dst[:done])
+		}
+		return
+	}
 	// The indices of element from are the digits of from to the base of the sizes.
 	// Then rows follow each other as in an odometer.
 	var index [maxRank]int64
@@ -95,6 +110,42 @@ func copyView[T, S portable.Number](
 			}
 			at -= index[d] * g.dims[d].stride
 			index[d] = 0
+		}
+	}
+}
+
+// spreads reports whether each element of a tile is repeated, one after the other, as the norm
+// of a row is for all of its elements.
+func (g *stridedView) spreads() bool {
+	return len(g.dims) == 2 &&
+		g.dims[0].stride == 1 && g.dims[1].stride == 0
+}
+
+// period is the elements of a view that is repeated as a whole, as a row of weights is for
+// every row that they scale, and 0 for others.
+func (g *stridedView) period() int64 {
+	n := int64(0)
+	if len(g.dims) > 1 && g.dims[0].stride == 0 {
+		n = 1
+		for _, d := range g.dims[1:] {
+			n *= d.size
+		}
+	}
+	return n
+}
+
+// spreadElements repeats elements n times each, of which the first one has been as often as skip
+// says.
+func spreadElements[T, S portable.Number](dst []T, src []S, skip, n int64) {
+	for _, x := range src {
+		row := dst[:min(n-skip, int64(len(dst)))]
+		v := T(x)
+		for k := range row {
+			row[k] = v
+		}
+		dst, skip = dst[len(row):], 0
+		if len(dst) == 0 {
+			return
 		}
 	}
 }

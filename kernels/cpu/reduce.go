@@ -162,10 +162,57 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	case portable.Int64:
 		c.accumulate = reduceStep[int64](f, monoid, op, c)
 	}
+	if s := b.l.shortRows(f, monoid, op, c); s != nil {
+		c.accumulate = s
+	}
 	if c.accumulate == nil {
 		b.l.reject(
 			op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid,
 		)
+	}
+}
+
+// Rows of up to vector.MaxShortRow elements, as of a norm over seven features, of a sum of three
+// coordinates or of the two parts of a complex number, are what a call for each row is dear for:
+// it takes ten times as long as the sum. They are reduced in the order of their elements, which
+// gives other bits than the partial sums of longer rows, and the same ones for all tilings that
+// have whole rows.
+
+// shortRows is a reduction of a tile of rows of a few elements, each to one element, by one
+// machine function for all rows; nil for others.
+func (l *lowering) shortRows(
+	f *reduceLoop, monoid hlo.Opcode, op symtile.Op, c *accumulator,
+) step {
+	// The rows follow each other in the tile as their results do, and have all elements. Of
+	// others, as of rows of many elements, a row is a call.
+	const fewRows = 8 // of which calls take no time
+	if !l.jit || len(f.dims) != 2 ||
+		f.dims[0].kept != 1 || f.dims[0].mask >= 0 || f.dims[0].size < fewRows ||
+		f.dims[1].kept != 0 || f.dims[1].mask >= 0 {
+		return nil
+	}
+	rows, n := f.dims[0].size, f.dims[1].size
+	a := &amd64.Assembler{}
+	if !vector.EmitShortRows(a, monoid, op.Instr.Shape.DType, n) {
+		return nil
+	}
+	code, ok := l.addRoutine(a)
+	if !ok {
+		return nil
+	}
+	// A call is short enough for the garbage collector to wait for.
+	out, arg := c.outs[0], c.args[0]
+	most := vector.MaxCallLength / n
+	return func(w *worker) {
+		from, to := w.addresses[arg.id], w.addresses[out.id]
+		for at := int64(0); at < rows; at += most {
+			w.reduceArgs = vector.ReduceArgs{
+				N: min(most, rows-at),
+				X: (*float32)(unsafe.Add(from, at*n*arg.elementBytes())),
+				Y: (*float32)(unsafe.Add(to, at*out.elementBytes())),
+			}
+			code.Call(unsafe.Pointer(&w.reduceArgs))
+		}
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
 	"github.com/tilewright/tilewright/symtile"
@@ -271,5 +272,42 @@ func runsWhole(t *testing.T, text string, c *hlo.Computation) {
 	}
 	if err := v.Verify(context.Background(), k); err != nil {
 		t.Errorf("%v\n%s", err, text)
+	}
+}
+
+// Rows of few elements, of every length with code and some more, are reduced as the reference
+// does, whatever the type; so are what is repeated for them and by them.
+func TestShortRows(t *testing.T) {
+	for n := range int64(vector.MaxShortRow + 2) {
+		for _, d := range []string{"f32", "f64", "s32", "s64", "bf16", "u8"} {
+			for _, op := range []string{"add", "maximum", "multiply"} {
+				text := fmt.Sprintf(`
+f { a = %[2]s[] parameter(0)
+b = %[2]s[] parameter(1)
+ROOT c = %[2]s[] %[3]s(a, b) }
+ENTRY e { x = %[2]s[43,%[1]d] parameter(0)
+w = %[2]s[%[1]d] parameter(1)
+i = %[2]s[] constant(1)
+r = %[2]s[43] reduce(x, i), dimensions={1}, to_apply=f
+b = %[2]s[43,%[1]d] broadcast(r), dimensions={0}
+v = %[2]s[43,%[1]d] broadcast(w), dimensions={1}
+y = %[2]s[43,%[1]d] subtract(x, b)
+ROOT z = %[2]s[43,%[1]d] subtract(y, v) }`, n+1, d, op)
+				p := kerneltest.Program(t, text)
+				v := kerneltest.Verifier(t, p, 2)
+				plan, err := New().Default(t.Context(), p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				k, err := New().Compile(t.Context(), p, plan)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := v.Verify(t.Context(), k); err != nil {
+					t.Errorf("%s of %d %s: %v", op, n+1, d, err)
+				}
+				k.Close()
+			}
+		}
 	}
 }

@@ -120,6 +120,8 @@ func (s ScatterCode) emitList(a *amd64.Assembler) {
 		amd64.Mem{Base: scatterLength, Disp: listed},
 	)
 	a.Emit(amd64.MOV, scatterPlace, scatterTo)
+	// Of each component it is checked that the element is in the tile, which of a window of one
+	// element along that dimension all of it is then.
 	for k, x := range s.Starts {
 		at := amd64.Mem{Base: scatterIndices, Disp: int32(x.At)}
 		if s.Index == 4 {
