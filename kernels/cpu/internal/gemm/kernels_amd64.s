@@ -20,12 +20,16 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -137,12 +141,12 @@ block:
 	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -224,14 +228,18 @@ block:
 	VMOVUPS 32(CX), Y1
 	VMOVUPS (CX)(DI*1), Y2
 	VMOVUPS 32(CX)(DI*1), Y3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -363,13 +371,13 @@ block:
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -464,7 +472,7 @@ block:
 	VMOVUPS 32(CX)(DI*1), Y3
 	VMOVUPS (CX)(DI*2), Y4
 	VMOVUPS 32(CX)(DI*2), Y5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -473,7 +481,11 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -625,14 +637,14 @@ block:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -742,7 +754,7 @@ block:
 	VMOVUPS 32(CX)(DI*2), Y5
 	VMOVUPS (R8), Y6
 	VMOVUPS 32(R8), Y7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -753,7 +765,11 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -936,7 +952,7 @@ block:
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -944,7 +960,7 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -1076,7 +1092,7 @@ block:
 	VMOVUPS 32(R8), Y7
 	VMOVUPS (R8)(DI*1), Y8
 	VMOVUPS 32(R8)(DI*1), Y9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -1089,7 +1105,11 @@ fresh:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -1292,7 +1312,7 @@ block:
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -1301,7 +1321,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -1428,35 +1448,25 @@ TEXT ·multiplyF32Rows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Y0
-	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(DI*1), Y2
-	VMOVUPS    32(CX)(DI*1), Y3
-	VMOVUPS    (CX)(DI*2), Y4
-	VMOVUPS    32(CX)(DI*2), Y5
-	VMOVUPS    (R8), Y6
-	VMOVUPS    32(R8), Y7
-	VMOVUPS    (R8)(DI*1), Y8
-	VMOVUPS    32(R8)(DI*1), Y9
-	VMOVUPS    (R8)(DI*2), Y10
-	VMOVUPS    32(R8)(DI*2), Y11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	VMOVUPS (R8)(DI*2), Y10
+	VMOVUPS 32(R8)(DI*2), Y11
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -1471,6 +1481,21 @@ fresh:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
+	MOVQ   how+96(FP), R9
+	ANDQ   $0x02, R9
+	JNZ    begin
+
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 
 begin:
 	MOVQ ars+24(FP), DI
@@ -1694,7 +1719,7 @@ block:
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	VMASKMOVPS (R8)(DI*2), Y0, Y6
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -1704,7 +1729,7 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -1993,12 +2018,16 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -2110,12 +2139,12 @@ block:
 	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -2197,14 +2226,18 @@ block:
 	VMOVUPS 32(CX), Y1
 	VMOVUPS (CX)(DI*1), Y2
 	VMOVUPS 32(CX)(DI*1), Y3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -2336,13 +2369,13 @@ block:
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -2437,7 +2470,7 @@ block:
 	VMOVUPS 32(CX)(DI*1), Y3
 	VMOVUPS (CX)(DI*2), Y4
 	VMOVUPS 32(CX)(DI*2), Y5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -2446,7 +2479,11 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -2598,14 +2635,14 @@ block:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -2715,7 +2752,7 @@ block:
 	VMOVUPS 32(CX)(DI*2), Y5
 	VMOVUPS (R8), Y6
 	VMOVUPS 32(R8), Y7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -2726,7 +2763,11 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -2909,7 +2950,7 @@ block:
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -2917,7 +2958,7 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -3049,7 +3090,7 @@ block:
 	VMOVUPS 32(R8), Y7
 	VMOVUPS (R8)(DI*1), Y8
 	VMOVUPS 32(R8)(DI*1), Y9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -3062,7 +3103,11 @@ fresh:
 	VXORPS Y7, Y7, Y7
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -3265,7 +3310,7 @@ block:
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -3274,7 +3319,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -3401,35 +3446,25 @@ TEXT ·multiplyF64Rows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Y0
-	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(DI*1), Y2
-	VMOVUPS    32(CX)(DI*1), Y3
-	VMOVUPS    (CX)(DI*2), Y4
-	VMOVUPS    32(CX)(DI*2), Y5
-	VMOVUPS    (R8), Y6
-	VMOVUPS    32(R8), Y7
-	VMOVUPS    (R8)(DI*1), Y8
-	VMOVUPS    32(R8)(DI*1), Y9
-	VMOVUPS    (R8)(DI*2), Y10
-	VMOVUPS    32(R8)(DI*2), Y11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	VMOVUPS (R8)(DI*2), Y10
+	VMOVUPS 32(R8)(DI*2), Y11
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -3444,6 +3479,21 @@ fresh:
 	VXORPS Y9, Y9, Y9
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
+	MOVQ   how+96(FP), R9
+	ANDQ   $0x02, R9
+	JNZ    begin
+
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
 
 begin:
 	MOVQ ars+24(FP), DI
@@ -3667,7 +3717,7 @@ block:
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	VMASKMOVPS (R8)(DI*2), Y0, Y6
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -3677,7 +3727,7 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -3966,13 +4016,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4074,12 +4124,12 @@ block:
 	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4166,7 +4216,7 @@ block:
 	VMOVUPS 32(CX), Y1
 	VMOVUPS (CX)(DI*1), Y2
 	VMOVUPS 32(CX)(DI*1), Y3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -4174,7 +4224,7 @@ fresh:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4304,13 +4354,13 @@ block:
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4415,7 +4465,7 @@ block:
 	VMOVUPS 32(CX)(DI*1), Y3
 	VMOVUPS (CX)(DI*2), Y4
 	VMOVUPS 32(CX)(DI*2), Y5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -4425,7 +4475,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4583,14 +4633,14 @@ block:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4715,7 +4765,7 @@ block:
 	VMOVUPS 32(CX)(DI*2), Y5
 	VMOVUPS (R8), Y6
 	VMOVUPS 32(R8), Y7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -4727,7 +4777,7 @@ fresh:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -4924,7 +4974,7 @@ block:
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -4932,7 +4982,7 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -5084,7 +5134,7 @@ block:
 	VMOVUPS 32(R8), Y7
 	VMOVUPS (R8)(DI*1), Y8
 	VMOVUPS 32(R8)(DI*1), Y9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -5098,7 +5148,7 @@ fresh:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -5323,7 +5373,7 @@ block:
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -5332,7 +5382,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -5484,35 +5534,25 @@ TEXT ·multiplyI32Rows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Y0
-	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(DI*1), Y2
-	VMOVUPS    32(CX)(DI*1), Y3
-	VMOVUPS    (CX)(DI*2), Y4
-	VMOVUPS    32(CX)(DI*2), Y5
-	VMOVUPS    (R8), Y6
-	VMOVUPS    32(R8), Y7
-	VMOVUPS    (R8)(DI*1), Y8
-	VMOVUPS    32(R8)(DI*1), Y9
-	VMOVUPS    (R8)(DI*2), Y10
-	VMOVUPS    32(R8)(DI*2), Y11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	VMOVUPS (R8)(DI*2), Y10
+	VMOVUPS 32(R8)(DI*2), Y11
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -5528,17 +5568,27 @@ fresh:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	MOVQ k+8(FP), R12
-	MOVQ R12, R13
-	SHRQ $0x02, R13
-	JZ   rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -5781,7 +5831,7 @@ block:
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	VMASKMOVPS (R8)(DI*2), Y0, Y6
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -5791,7 +5841,7 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -5965,13 +6015,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6073,12 +6123,12 @@ block:
 	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6165,7 +6215,7 @@ block:
 	VMOVUPS 32(CX), Y1
 	VMOVUPS (CX)(DI*1), Y2
 	VMOVUPS 32(CX)(DI*1), Y3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -6173,7 +6223,7 @@ fresh:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6303,13 +6353,13 @@ block:
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6414,7 +6464,7 @@ block:
 	VMOVUPS 32(CX)(DI*1), Y3
 	VMOVUPS (CX)(DI*2), Y4
 	VMOVUPS 32(CX)(DI*2), Y5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -6424,7 +6474,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6582,14 +6632,14 @@ block:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6714,7 +6764,7 @@ block:
 	VMOVUPS 32(CX)(DI*2), Y5
 	VMOVUPS (R8), Y6
 	VMOVUPS 32(R8), Y7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -6726,7 +6776,7 @@ fresh:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -6923,7 +6973,7 @@ block:
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -6931,7 +6981,7 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -7083,7 +7133,7 @@ block:
 	VMOVUPS 32(R8), Y7
 	VMOVUPS (R8)(DI*1), Y8
 	VMOVUPS 32(R8)(DI*1), Y9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -7097,7 +7147,7 @@ fresh:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -7322,7 +7372,7 @@ block:
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -7331,7 +7381,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -7483,35 +7533,25 @@ TEXT ·multiplyI16Rows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Y0
-	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(DI*1), Y2
-	VMOVUPS    32(CX)(DI*1), Y3
-	VMOVUPS    (CX)(DI*2), Y4
-	VMOVUPS    32(CX)(DI*2), Y5
-	VMOVUPS    (R8), Y6
-	VMOVUPS    32(R8), Y7
-	VMOVUPS    (R8)(DI*1), Y8
-	VMOVUPS    32(R8)(DI*1), Y9
-	VMOVUPS    (R8)(DI*2), Y10
-	VMOVUPS    32(R8)(DI*2), Y11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	VMOVUPS (R8)(DI*2), Y10
+	VMOVUPS 32(R8)(DI*2), Y11
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -7527,17 +7567,27 @@ fresh:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	MOVQ k+8(FP), R12
-	MOVQ R12, R13
-	SHRQ $0x02, R13
-	JZ   rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -7780,7 +7830,7 @@ block:
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	VMASKMOVPS (R8)(DI*2), Y0, Y6
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -7790,7 +7840,7 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -7964,12 +8014,16 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -8082,12 +8136,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -8169,14 +8223,18 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -8309,13 +8367,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -8410,7 +8468,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -8419,7 +8477,11 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -8572,14 +8634,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -8689,7 +8751,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -8700,7 +8762,11 @@ fresh:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -8884,7 +8950,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -8892,7 +8958,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -9024,7 +9090,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -9037,7 +9103,11 @@ fresh:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -9241,7 +9311,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -9250,7 +9320,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -9377,41 +9447,25 @@ TEXT ·multiplyF32WideRows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -9426,6 +9480,27 @@ fresh:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	MOVQ   how+96(FP), R9
+	ANDQ   $0x02, R9
+	JNZ    begin
+
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 
 begin:
 	MOVQ ars+24(FP), DI
@@ -9650,7 +9725,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -9660,7 +9735,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -9804,12 +9879,16 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -9922,12 +10001,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPD.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -10009,14 +10088,18 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -10149,13 +10232,13 @@ block:
 	JNZ       fresh
 	VMOVUPD.Z (CX), K1, Z0
 	VMOVUPD.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -10250,7 +10333,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -10259,7 +10342,11 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -10412,14 +10499,14 @@ block:
 	VMOVUPD.Z (CX), K1, Z0
 	VMOVUPD.Z (CX)(DI*1), K1, Z1
 	VMOVUPD.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -10529,7 +10616,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -10540,7 +10627,11 @@ fresh:
 	VPXORD Z5, Z5, Z5
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -10724,7 +10815,7 @@ block:
 	VMOVUPD.Z (CX)(DI*1), K1, Z1
 	VMOVUPD.Z (CX)(DI*2), K1, Z2
 	VMOVUPD.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -10732,7 +10823,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -10864,7 +10955,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -10877,7 +10968,11 @@ fresh:
 	VPXORD Z7, Z7, Z7
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
 
+next:
 begin:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
@@ -11081,7 +11176,7 @@ block:
 	VMOVUPD.Z (CX)(DI*2), K1, Z2
 	VMOVUPD.Z (R8), K1, Z3
 	VMOVUPD.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -11090,7 +11185,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -11217,41 +11312,25 @@ TEXT ·multiplyF64WideRows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -11266,6 +11345,27 @@ fresh:
 	VPXORD Z9, Z9, Z9
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
+	MOVQ   how+96(FP), R9
+	ANDQ   $0x02, R9
+	JNZ    begin
+
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
 
 begin:
 	MOVQ ars+24(FP), DI
@@ -11490,7 +11590,7 @@ block:
 	VMOVUPD.Z (R8), K1, Z3
 	VMOVUPD.Z (R8)(DI*1), K1, Z4
 	VMOVUPD.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -11500,7 +11600,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -11644,13 +11744,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -11753,12 +11853,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -11845,7 +11945,7 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -11853,7 +11953,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -11984,13 +12084,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -12095,7 +12195,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -12105,7 +12205,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -12264,14 +12364,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -12396,7 +12496,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -12408,7 +12508,7 @@ fresh:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -12606,7 +12706,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -12614,7 +12714,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -12766,7 +12866,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -12780,7 +12880,7 @@ fresh:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -13006,7 +13106,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -13015,7 +13115,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -13167,41 +13267,25 @@ TEXT ·multiplyI32WideRows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -13217,17 +13301,33 @@ fresh:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	MOVQ k+8(FP), R12
-	MOVQ R12, R13
-	SHRQ $0x02, R13
-	JZ   rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -13471,7 +13571,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -13481,7 +13581,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -13655,13 +13755,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -13764,12 +13864,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -13856,7 +13956,7 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -13864,7 +13964,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -13995,13 +14095,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -14106,7 +14206,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -14116,7 +14216,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -14275,14 +14375,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -14407,7 +14507,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -14419,7 +14519,7 @@ fresh:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -14617,7 +14717,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -14625,7 +14725,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -14777,7 +14877,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -14791,7 +14891,7 @@ fresh:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -15017,7 +15117,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -15026,7 +15126,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -15178,41 +15278,25 @@ TEXT ·multiplyI16WideRows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -15228,17 +15312,33 @@ fresh:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	MOVQ k+8(FP), R12
-	MOVQ R12, R13
-	SHRQ $0x02, R13
-	JZ   rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -15482,7 +15582,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -15492,7 +15592,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -15666,13 +15766,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -15765,12 +15865,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -15852,7 +15952,7 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -15860,7 +15960,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -15971,13 +16071,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16072,7 +16172,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -16082,7 +16182,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16211,14 +16311,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16328,7 +16428,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -16340,7 +16440,7 @@ fresh:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16498,7 +16598,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -16506,7 +16606,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16638,7 +16738,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -16652,7 +16752,7 @@ fresh:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16828,7 +16928,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -16837,7 +16937,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -16964,41 +17064,25 @@ TEXT ·multiplyI16VNNIRows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -17014,17 +17098,33 @@ fresh:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	MOVQ k+8(FP), R12
-	MOVQ R12, R13
-	SHRQ $0x02, R13
-	JZ   rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -17208,7 +17308,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -17218,7 +17318,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -17362,13 +17462,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -17511,12 +17611,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -17623,7 +17723,7 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -17631,7 +17731,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -17842,13 +17942,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -17993,7 +18093,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -18003,7 +18103,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -18282,14 +18382,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -18474,7 +18574,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -18486,7 +18586,7 @@ fresh:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -18844,7 +18944,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -18852,7 +18952,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -19084,7 +19184,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -19098,7 +19198,7 @@ fresh:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -19524,7 +19624,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -19533,7 +19633,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -19785,41 +19885,25 @@ TEXT ·multiplyBF16PairsRows6(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+96(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -19835,17 +19919,33 @@ fresh:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	MOVQ k+8(FP), R12
-	MOVQ R12, R13
-	SHRQ $0x02, R13
-	JZ   rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -20329,7 +20429,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -20339,7 +20439,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ ars+24(FP), DI
 	MOVQ acs+32(FP), R8
 	MOVQ b+40(FP), R9
@@ -20627,40 +20727,69 @@ TEXT ·multiplyBF16PairsRows12(SB), NOSPLIT, $0-104
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+64(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	LEAQ       (R8)(DI*2), R9
-	ADDQ       DI, R9
-	LEAQ       (R9)(DI*2), R10
-	ADDQ       DI, R10
-	MOVQ       how+96(FP), R11
-	ANDQ       $0x01, R11
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	VMOVUPS    (R9), Z12
-	VMOVUPS    64(R9), Z13
-	VMOVUPS    (R9)(DI*1), Z14
-	VMOVUPS    64(R9)(DI*1), Z15
-	VMOVUPS    (R9)(DI*2), Z16
-	VMOVUPS    64(R9)(DI*2), Z17
-	VMOVUPS    (R10), Z18
-	VMOVUPS    64(R10), Z19
-	VMOVUPS    (R10)(DI*1), Z20
-	VMOVUPS    64(R10)(DI*1), Z21
-	VMOVUPS    (R10)(DI*2), Z22
-	VMOVUPS    64(R10)(DI*2), Z23
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	LEAQ    (R8)(DI*2), R9
+	ADDQ    DI, R9
+	LEAQ    (R9)(DI*2), R10
+	ADDQ    DI, R10
+	MOVQ    how+96(FP), R11
+	ANDQ    $0x01, R11
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	VMOVUPS (R9), Z12
+	VMOVUPS 64(R9), Z13
+	VMOVUPS (R9)(DI*1), Z14
+	VMOVUPS 64(R9)(DI*1), Z15
+	VMOVUPS (R9)(DI*2), Z16
+	VMOVUPS 64(R9)(DI*2), Z17
+	VMOVUPS (R10), Z18
+	VMOVUPS 64(R10), Z19
+	VMOVUPS (R10)(DI*1), Z20
+	VMOVUPS 64(R10)(DI*1), Z21
+	VMOVUPS (R10)(DI*2), Z22
+	VMOVUPS 64(R10)(DI*2), Z23
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	VPXORD Z18, Z18, Z18
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	VPXORD Z23, Z23, Z23
+
+next:
 	LEAQ       (R10)(DI*2), R8
 	ADDQ       DI, R8
 	PREFETCHT0 (R8)
@@ -20693,49 +20822,20 @@ block:
 	PREFETCHT0 64(R8)(DI*1)
 	PREFETCHT0 (R8)(DI*2)
 	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
-
-fresh:
-	VPXORD Z0, Z0, Z0
-	VPXORD Z1, Z1, Z1
-	VPXORD Z2, Z2, Z2
-	VPXORD Z3, Z3, Z3
-	VPXORD Z4, Z4, Z4
-	VPXORD Z5, Z5, Z5
-	VPXORD Z6, Z6, Z6
-	VPXORD Z7, Z7, Z7
-	VPXORD Z8, Z8, Z8
-	VPXORD Z9, Z9, Z9
-	VPXORD Z10, Z10, Z10
-	VPXORD Z11, Z11, Z11
-	VPXORD Z12, Z12, Z12
-	VPXORD Z13, Z13, Z13
-	VPXORD Z14, Z14, Z14
-	VPXORD Z15, Z15, Z15
-	VPXORD Z16, Z16, Z16
-	VPXORD Z17, Z17, Z17
-	VPXORD Z18, Z18, Z18
-	VPXORD Z19, Z19, Z19
-	VPXORD Z20, Z20, Z20
-	VPXORD Z21, Z21, Z21
-	VPXORD Z22, Z22, Z22
-	VPXORD Z23, Z23, Z23
-
-begin:
-	MOVQ ars+24(FP), DI
-	MOVQ acs+32(FP), R8
-	MOVQ b+40(FP), R9
-	MOVQ brs+48(FP), R10
-	LEAQ (AX)(DI*2), R11
-	ADDQ DI, R11
-	LEAQ (R11)(DI*2), R12
-	ADDQ DI, R12
-	LEAQ (R12)(DI*2), R13
-	ADDQ DI, R13
-	MOVQ k+8(FP), R14
-	MOVQ R14, R15
-	SHRQ $0x02, R15
-	JZ   rest
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	LEAQ       (R11)(DI*2), R12
+	ADDQ       DI, R12
+	LEAQ       (R12)(DI*2), R13
+	ADDQ       DI, R13
+	MOVQ       k+8(FP), R14
+	MOVQ       R14, R15
+	SHRQ       $0x02, R15
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -21628,13 +21728,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
@@ -21732,12 +21832,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z2
 	VPADDD  Z2, Z0, Z0
@@ -21822,7 +21922,7 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -21830,7 +21930,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
@@ -21948,13 +22048,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
@@ -22053,7 +22153,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -22063,7 +22163,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
@@ -22201,14 +22301,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z4
 	VPADDD  Z4, Z0, Z0
@@ -22323,7 +22423,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -22335,7 +22435,7 @@ fresh:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z9
 	VPADDD  Z9, Z0, Z0
@@ -22504,7 +22604,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -22512,7 +22612,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
@@ -22650,7 +22750,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -22664,7 +22764,7 @@ fresh:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z11
 	VPADDD  Z11, Z0, Z0
@@ -22853,7 +22953,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -22862,7 +22962,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z6
 	VPADDD  Z6, Z0, Z0
@@ -22996,41 +23096,25 @@ TEXT ·multiplyQuadsUSRows6(SB), NOSPLIT, $0-112
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+104(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -23046,32 +23130,48 @@ fresh:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin:
-	MOVQ    start+56(FP), DI
-	VMOVUPS (DI), Z13
-	VPADDD  Z13, Z0, Z0
-	VPADDD  Z13, Z2, Z2
-	VPADDD  Z13, Z4, Z4
-	VPADDD  Z13, Z6, Z6
-	VPADDD  Z13, Z8, Z8
-	VPADDD  Z13, Z10, Z10
-	VMOVUPS 64(DI), Z14
-	VPADDD  Z14, Z1, Z1
-	VPADDD  Z14, Z3, Z3
-	VPADDD  Z14, Z5, Z5
-	VPADDD  Z14, Z7, Z7
-	VPADDD  Z14, Z9, Z9
-	VPADDD  Z14, Z11, Z11
-	MOVQ    ars+24(FP), DI
-	MOVQ    acs+32(FP), R8
-	MOVQ    b+40(FP), R9
-	MOVQ    brs+48(FP), R10
-	LEAQ    (AX)(DI*2), R11
-	ADDQ    DI, R11
-	MOVQ    k+8(FP), R12
-	MOVQ    R12, R13
-	SHRQ    $0x02, R13
-	JZ      rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	MOVQ       start+56(FP), DI
+	VMOVUPS    (DI), Z13
+	VPADDD     Z13, Z0, Z0
+	VPADDD     Z13, Z2, Z2
+	VPADDD     Z13, Z4, Z4
+	VPADDD     Z13, Z6, Z6
+	VPADDD     Z13, Z8, Z8
+	VPADDD     Z13, Z10, Z10
+	VMOVUPS    64(DI), Z14
+	VPADDD     Z14, Z1, Z1
+	VPADDD     Z14, Z3, Z3
+	VPADDD     Z14, Z5, Z5
+	VPADDD     Z14, Z7, Z7
+	VPADDD     Z14, Z9, Z9
+	VPADDD     Z14, Z11, Z11
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -23255,7 +23355,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -23265,7 +23365,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
@@ -23417,13 +23517,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Z0
 	VMOVUPS 64(CX), Z1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
@@ -23521,12 +23621,12 @@ block:
 	ANDQ      $0x01, DI
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z2
 	VPADDD  Z2, Z0, Z0
@@ -23611,7 +23711,7 @@ block:
 	VMOVUPS 64(CX), Z1
 	VMOVUPS (CX)(DI*1), Z2
 	VMOVUPS 64(CX)(DI*1), Z3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -23619,7 +23719,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
@@ -23737,13 +23837,13 @@ block:
 	JNZ       fresh
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z3
 	VPADDD  Z3, Z0, Z0
@@ -23842,7 +23942,7 @@ block:
 	VMOVUPS 64(CX)(DI*1), Z3
 	VMOVUPS (CX)(DI*2), Z4
 	VMOVUPS 64(CX)(DI*2), Z5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -23852,7 +23952,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
@@ -23990,14 +24090,14 @@ block:
 	VMOVUPS.Z (CX), K1, Z0
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z4
 	VPADDD  Z4, Z0, Z0
@@ -24112,7 +24212,7 @@ block:
 	VMOVUPS 64(CX)(DI*2), Z5
 	VMOVUPS (R8), Z6
 	VMOVUPS 64(R8), Z7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -24124,7 +24224,7 @@ fresh:
 	VPXORD Z6, Z6, Z6
 	VPXORD Z7, Z7, Z7
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z9
 	VPADDD  Z9, Z0, Z0
@@ -24293,7 +24393,7 @@ block:
 	VMOVUPS.Z (CX)(DI*1), K1, Z1
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -24301,7 +24401,7 @@ fresh:
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z5
 	VPADDD  Z5, Z0, Z0
@@ -24439,7 +24539,7 @@ block:
 	VMOVUPS 64(R8), Z7
 	VMOVUPS (R8)(DI*1), Z8
 	VMOVUPS 64(R8)(DI*1), Z9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -24453,7 +24553,7 @@ fresh:
 	VPXORD Z8, Z8, Z8
 	VPXORD Z9, Z9, Z9
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z11
 	VPADDD  Z11, Z0, Z0
@@ -24642,7 +24742,7 @@ block:
 	VMOVUPS.Z (CX)(DI*2), K1, Z2
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -24651,7 +24751,7 @@ fresh:
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z6
 	VPADDD  Z6, Z0, Z0
@@ -24785,41 +24885,25 @@ TEXT ·multiplyQuadsSURows6(SB), NOSPLIT, $0-112
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+104(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Z0
-	VMOVUPS    64(CX), Z1
-	VMOVUPS    (CX)(DI*1), Z2
-	VMOVUPS    64(CX)(DI*1), Z3
-	VMOVUPS    (CX)(DI*2), Z4
-	VMOVUPS    64(CX)(DI*2), Z5
-	VMOVUPS    (R8), Z6
-	VMOVUPS    64(R8), Z7
-	VMOVUPS    (R8)(DI*1), Z8
-	VMOVUPS    64(R8)(DI*1), Z9
-	VMOVUPS    (R8)(DI*2), Z10
-	VMOVUPS    64(R8)(DI*2), Z11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 64(R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 64(R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	PREFETCHT0 64(R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -24835,32 +24919,48 @@ fresh:
 	VPXORD Z10, Z10, Z10
 	VPXORD Z11, Z11, Z11
 
-begin:
-	MOVQ    start+56(FP), DI
-	VMOVUPS (DI), Z13
-	VPADDD  Z13, Z0, Z0
-	VPADDD  Z13, Z2, Z2
-	VPADDD  Z13, Z4, Z4
-	VPADDD  Z13, Z6, Z6
-	VPADDD  Z13, Z8, Z8
-	VPADDD  Z13, Z10, Z10
-	VMOVUPS 64(DI), Z14
-	VPADDD  Z14, Z1, Z1
-	VPADDD  Z14, Z3, Z3
-	VPADDD  Z14, Z5, Z5
-	VPADDD  Z14, Z7, Z7
-	VPADDD  Z14, Z9, Z9
-	VPADDD  Z14, Z11, Z11
-	MOVQ    ars+24(FP), DI
-	MOVQ    acs+32(FP), R8
-	MOVQ    b+40(FP), R9
-	MOVQ    brs+48(FP), R10
-	LEAQ    (AX)(DI*2), R11
-	ADDQ    DI, R11
-	MOVQ    k+8(FP), R12
-	MOVQ    R12, R13
-	SHRQ    $0x02, R13
-	JZ      rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	MOVQ       start+56(FP), DI
+	VMOVUPS    (DI), Z13
+	VPADDD     Z13, Z0, Z0
+	VPADDD     Z13, Z2, Z2
+	VPADDD     Z13, Z4, Z4
+	VPADDD     Z13, Z6, Z6
+	VPADDD     Z13, Z8, Z8
+	VPADDD     Z13, Z10, Z10
+	VMOVUPS    64(DI), Z14
+	VPADDD     Z14, Z1, Z1
+	VPADDD     Z14, Z3, Z3
+	VPADDD     Z14, Z5, Z5
+	VPADDD     Z14, Z7, Z7
+	VPADDD     Z14, Z9, Z9
+	VPADDD     Z14, Z11, Z11
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -25044,7 +25144,7 @@ block:
 	VMOVUPS.Z (R8), K1, Z3
 	VMOVUPS.Z (R8)(DI*1), K1, Z4
 	VMOVUPS.Z (R8)(DI*2), K1, Z5
-	JMP       begin
+	JMP       next
 
 fresh:
 	VPXORD Z0, Z0, Z0
@@ -25054,7 +25154,7 @@ fresh:
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Z7
 	VPADDD  Z7, Z0, Z0
@@ -25206,13 +25306,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y0, Y0
@@ -25349,12 +25449,12 @@ block:
 	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y1, Y1
@@ -25459,7 +25559,7 @@ block:
 	VMOVUPS 32(CX), Y1
 	VMOVUPS (CX)(DI*1), Y2
 	VMOVUPS 32(CX)(DI*1), Y3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -25467,7 +25567,7 @@ fresh:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y0, Y0
@@ -25664,13 +25764,13 @@ block:
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y4
 	VPADDD  Y4, Y1, Y1
@@ -25809,7 +25909,7 @@ block:
 	VMOVUPS 32(CX)(DI*1), Y3
 	VMOVUPS (CX)(DI*2), Y4
 	VMOVUPS 32(CX)(DI*2), Y5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -25819,7 +25919,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y0, Y0
@@ -26076,14 +26176,14 @@ block:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y1, Y1
@@ -26258,7 +26358,7 @@ block:
 	VMOVUPS 32(CX)(DI*2), Y5
 	VMOVUPS (R8), Y6
 	VMOVUPS 32(R8), Y7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -26270,7 +26370,7 @@ fresh:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y9
 	VPADDD  Y9, Y0, Y0
@@ -26598,7 +26698,7 @@ block:
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -26606,7 +26706,7 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y6
 	VPADDD  Y6, Y1, Y1
@@ -26824,7 +26924,7 @@ block:
 	VMOVUPS 32(R8), Y7
 	VMOVUPS (R8)(DI*1), Y8
 	VMOVUPS 32(R8)(DI*1), Y9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -26838,7 +26938,7 @@ fresh:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y11
 	VPADDD  Y11, Y0, Y0
@@ -27226,7 +27326,7 @@ block:
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -27235,7 +27335,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y1, Y1
@@ -27469,35 +27569,25 @@ TEXT ·multiplyQuadsUSNarrowRows6(SB), NOSPLIT, $0-112
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+104(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Y0
-	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(DI*1), Y2
-	VMOVUPS    32(CX)(DI*1), Y3
-	VMOVUPS    (CX)(DI*2), Y4
-	VMOVUPS    32(CX)(DI*2), Y5
-	VMOVUPS    (R8), Y6
-	VMOVUPS    32(R8), Y7
-	VMOVUPS    (R8)(DI*1), Y8
-	VMOVUPS    32(R8)(DI*1), Y9
-	VMOVUPS    (R8)(DI*2), Y10
-	VMOVUPS    32(R8)(DI*2), Y11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	VMOVUPS (R8)(DI*2), Y10
+	VMOVUPS 32(R8)(DI*2), Y11
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -27513,32 +27603,42 @@ fresh:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin:
-	MOVQ    start+56(FP), DI
-	VMOVUPS (DI), Y13
-	VPADDD  Y13, Y0, Y0
-	VPADDD  Y13, Y2, Y2
-	VPADDD  Y13, Y4, Y4
-	VPADDD  Y13, Y6, Y6
-	VPADDD  Y13, Y8, Y8
-	VPADDD  Y13, Y10, Y10
-	VMOVUPS 32(DI), Y14
-	VPADDD  Y14, Y1, Y1
-	VPADDD  Y14, Y3, Y3
-	VPADDD  Y14, Y5, Y5
-	VPADDD  Y14, Y7, Y7
-	VPADDD  Y14, Y9, Y9
-	VPADDD  Y14, Y11, Y11
-	MOVQ    ars+24(FP), DI
-	MOVQ    acs+32(FP), R8
-	MOVQ    b+40(FP), R9
-	MOVQ    brs+48(FP), R10
-	LEAQ    (AX)(DI*2), R11
-	ADDQ    DI, R11
-	MOVQ    k+8(FP), R12
-	MOVQ    R12, R13
-	SHRQ    $0x02, R13
-	JZ      rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	MOVQ       start+56(FP), DI
+	VMOVUPS    (DI), Y13
+	VPADDD     Y13, Y0, Y0
+	VPADDD     Y13, Y2, Y2
+	VPADDD     Y13, Y4, Y4
+	VPADDD     Y13, Y6, Y6
+	VPADDD     Y13, Y8, Y8
+	VPADDD     Y13, Y10, Y10
+	VMOVUPS    32(DI), Y14
+	VPADDD     Y14, Y1, Y1
+	VPADDD     Y14, Y3, Y3
+	VPADDD     Y14, Y5, Y5
+	VPADDD     Y14, Y7, Y7
+	VPADDD     Y14, Y9, Y9
+	VPADDD     Y14, Y11, Y11
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -27961,7 +28061,7 @@ block:
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	VMASKMOVPS (R8)(DI*2), Y0, Y6
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -27971,7 +28071,7 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y8
 	VPADDD  Y8, Y1, Y1
@@ -28243,13 +28343,13 @@ block:
 	JNZ     fresh
 	VMOVUPS (CX), Y0
 	VMOVUPS 32(CX), Y1
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y0, Y0
@@ -28386,12 +28486,12 @@ block:
 	ANDQ       $0x01, DI
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y3
 	VPADDD  Y3, Y1, Y1
@@ -28496,7 +28596,7 @@ block:
 	VMOVUPS 32(CX), Y1
 	VMOVUPS (CX)(DI*1), Y2
 	VMOVUPS 32(CX)(DI*1), Y3
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -28504,7 +28604,7 @@ fresh:
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y0, Y0
@@ -28701,13 +28801,13 @@ block:
 	JNZ        fresh
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y4
 	VPADDD  Y4, Y1, Y1
@@ -28846,7 +28946,7 @@ block:
 	VMOVUPS 32(CX)(DI*1), Y3
 	VMOVUPS (CX)(DI*2), Y4
 	VMOVUPS 32(CX)(DI*2), Y5
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -28856,7 +28956,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y0, Y0
@@ -29113,14 +29213,14 @@ block:
 	VMASKMOVPS (CX), Y0, Y1
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
 	VXORPS Y2, Y2, Y2
 	VXORPS Y3, Y3, Y3
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y5
 	VPADDD  Y5, Y1, Y1
@@ -29295,7 +29395,7 @@ block:
 	VMOVUPS 32(CX)(DI*2), Y5
 	VMOVUPS (R8), Y6
 	VMOVUPS 32(R8), Y7
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -29307,7 +29407,7 @@ fresh:
 	VXORPS Y6, Y6, Y6
 	VXORPS Y7, Y7, Y7
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y9
 	VPADDD  Y9, Y0, Y0
@@ -29635,7 +29735,7 @@ block:
 	VMASKMOVPS (CX)(DI*1), Y0, Y2
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -29643,7 +29743,7 @@ fresh:
 	VXORPS Y3, Y3, Y3
 	VXORPS Y4, Y4, Y4
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y6
 	VPADDD  Y6, Y1, Y1
@@ -29861,7 +29961,7 @@ block:
 	VMOVUPS 32(R8), Y7
 	VMOVUPS (R8)(DI*1), Y8
 	VMOVUPS 32(R8)(DI*1), Y9
-	JMP     begin
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -29875,7 +29975,7 @@ fresh:
 	VXORPS Y8, Y8, Y8
 	VXORPS Y9, Y9, Y9
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y11
 	VPADDD  Y11, Y0, Y0
@@ -30263,7 +30363,7 @@ block:
 	VMASKMOVPS (CX)(DI*2), Y0, Y3
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -30272,7 +30372,7 @@ fresh:
 	VXORPS Y4, Y4, Y4
 	VXORPS Y5, Y5, Y5
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y7
 	VPADDD  Y7, Y1, Y1
@@ -30506,35 +30606,25 @@ TEXT ·multiplyQuadsSUNarrowRows6(SB), NOSPLIT, $0-112
 	MOVQ blocks+0(FP), SI
 
 block:
-	MOVQ       crs+72(FP), DI
-	LEAQ       (CX)(DI*2), R8
-	ADDQ       DI, R8
-	MOVQ       how+104(FP), R9
-	ANDQ       $0x01, R9
-	JNZ        fresh
-	VMOVUPS    (CX), Y0
-	VMOVUPS    32(CX), Y1
-	VMOVUPS    (CX)(DI*1), Y2
-	VMOVUPS    32(CX)(DI*1), Y3
-	VMOVUPS    (CX)(DI*2), Y4
-	VMOVUPS    32(CX)(DI*2), Y5
-	VMOVUPS    (R8), Y6
-	VMOVUPS    32(R8), Y7
-	VMOVUPS    (R8)(DI*1), Y8
-	VMOVUPS    32(R8)(DI*1), Y9
-	VMOVUPS    (R8)(DI*2), Y10
-	VMOVUPS    32(R8)(DI*2), Y11
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	LEAQ       (R8)(DI*2), R8
-	ADDQ       DI, R8
-	PREFETCHT0 (R8)
-	PREFETCHT0 (R8)(DI*1)
-	PREFETCHT0 (R8)(DI*2)
-	JMP        begin
+	MOVQ    crs+72(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+104(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Y0
+	VMOVUPS 32(CX), Y1
+	VMOVUPS (CX)(DI*1), Y2
+	VMOVUPS 32(CX)(DI*1), Y3
+	VMOVUPS (CX)(DI*2), Y4
+	VMOVUPS 32(CX)(DI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	VMOVUPS (R8)(DI*1), Y8
+	VMOVUPS 32(R8)(DI*1), Y9
+	VMOVUPS (R8)(DI*2), Y10
+	VMOVUPS 32(R8)(DI*2), Y11
+	JMP     next
 
 fresh:
 	VXORPS Y0, Y0, Y0
@@ -30550,32 +30640,42 @@ fresh:
 	VXORPS Y10, Y10, Y10
 	VXORPS Y11, Y11, Y11
 
-begin:
-	MOVQ    start+56(FP), DI
-	VMOVUPS (DI), Y13
-	VPADDD  Y13, Y0, Y0
-	VPADDD  Y13, Y2, Y2
-	VPADDD  Y13, Y4, Y4
-	VPADDD  Y13, Y6, Y6
-	VPADDD  Y13, Y8, Y8
-	VPADDD  Y13, Y10, Y10
-	VMOVUPS 32(DI), Y14
-	VPADDD  Y14, Y1, Y1
-	VPADDD  Y14, Y3, Y3
-	VPADDD  Y14, Y5, Y5
-	VPADDD  Y14, Y7, Y7
-	VPADDD  Y14, Y9, Y9
-	VPADDD  Y14, Y11, Y11
-	MOVQ    ars+24(FP), DI
-	MOVQ    acs+32(FP), R8
-	MOVQ    b+40(FP), R9
-	MOVQ    brs+48(FP), R10
-	LEAQ    (AX)(DI*2), R11
-	ADDQ    DI, R11
-	MOVQ    k+8(FP), R12
-	MOVQ    R12, R13
-	SHRQ    $0x02, R13
-	JZ      rest
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	MOVQ       start+56(FP), DI
+	VMOVUPS    (DI), Y13
+	VPADDD     Y13, Y0, Y0
+	VPADDD     Y13, Y2, Y2
+	VPADDD     Y13, Y4, Y4
+	VPADDD     Y13, Y6, Y6
+	VPADDD     Y13, Y8, Y8
+	VPADDD     Y13, Y10, Y10
+	VMOVUPS    32(DI), Y14
+	VPADDD     Y14, Y1, Y1
+	VPADDD     Y14, Y3, Y3
+	VPADDD     Y14, Y5, Y5
+	VPADDD     Y14, Y7, Y7
+	VPADDD     Y14, Y9, Y9
+	VPADDD     Y14, Y11, Y11
+	MOVQ       ars+24(FP), DI
+	MOVQ       acs+32(FP), R8
+	MOVQ       b+40(FP), R9
+	MOVQ       brs+48(FP), R10
+	LEAQ       (AX)(DI*2), R11
+	ADDQ       DI, R11
+	MOVQ       k+8(FP), R12
+	MOVQ       R12, R13
+	SHRQ       $0x02, R13
+	JZ         rest
 
 turn:
 	PREFETCHT1   (DX)
@@ -30998,7 +31098,7 @@ block:
 	VMASKMOVPS (R8), Y0, Y4
 	VMASKMOVPS (R8)(DI*1), Y0, Y5
 	VMASKMOVPS (R8)(DI*2), Y0, Y6
-	JMP        begin
+	JMP        next
 
 fresh:
 	VXORPS Y1, Y1, Y1
@@ -31008,7 +31108,7 @@ fresh:
 	VXORPS Y5, Y5, Y5
 	VXORPS Y6, Y6, Y6
 
-begin:
+next:
 	MOVQ    start+56(FP), DI
 	VMOVUPS (DI), Y8
 	VPADDD  Y8, Y1, Y1

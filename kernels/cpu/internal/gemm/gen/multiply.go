@@ -247,12 +247,16 @@ func (g *panelCode) block() {
 	ANDQ(Imm(1), how)
 	JNZ(LabelRef("fresh"))
 	g.each(c, crs, g.load)
-	g.prefetch(c, crs)
-	JMP(LabelRef("begin"))
+	JMP(LabelRef("next"))
 	Label("fresh")
 	for _, y := range g.acc {
 		g.zero(y)
 	}
+	if g.writesPast() {
+		g.ifPast("begin")
+	}
+	Label("next")
+	g.prefetch(c, crs)
 	Label("begin")
 	g.vectors()
 	if g.quads {
@@ -297,7 +301,8 @@ func (g *panelCode) each(
 	}
 }
 
-// prefetch prefetches the rows of c behind those of a whole block, which come next.
+// prefetch prefetches the rows of c behind those of a whole block, which come next: sums begin
+// with them, or a fresh block is stored to lines that need not come from memory then.
 func (g *panelCode) prefetch(c []reg.Register, crs reg.Register) {
 	// Edges of a matrix, with fewer rows or columns, have no such successor.
 	if g.rows%6 != 0 || g.masked {
