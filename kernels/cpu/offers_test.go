@@ -71,6 +71,26 @@ func TestStreamsWhateverIsListed(t *testing.T) {
 	}
 }
 
+// Dots of few terms are offered stores past the caches, which take a part of their time.
+func TestStreamsOfDots(t *testing.T) {
+	for terms, offered := range map[int64][]int64{32: pastCaches, 512: nil} {
+		text := fmt.Sprintf(`x = f32[2048,%[1]d] parameter(0)
+y = f32[%[1]d,512] parameter(1)
+d = f32[2048,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, terms)
+		x, err := newPricer(kerneltest.Program(t, text), New().Identity(), unknownPrior())
+		if err != nil {
+			t.Fatal(err)
+		}
+		tiling := symtile.Tiling{512, 256, terms}
+		f := x.facts()
+		f.spec.Second, f.spec.last = 1<<20, 32<<20
+		f.set(tiling, x.count(kernels.Plan{Tiles: tiling}))
+		if got := offerStreams(f); !slices.Equal(got, offered) {
+			t.Errorf("%d terms: %v, not %v", terms, got, offered)
+		}
+	}
+}
+
 // Rows that compute are offered the narrower vectors, which nothing but a measurement tells
 // from the wide ones, where there are wide ones.
 func TestWidthsOffered(t *testing.T) {
