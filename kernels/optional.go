@@ -137,6 +137,15 @@ type RepricedKernel interface {
 	Reprice(price *Price) error
 }
 
+// A HandoverBackend is a Backend whose lanes may be near to each other at one time and far
+// from each other at another.
+type HandoverBackend interface {
+	Backend
+	// Handover is what a run on several lanes takes longer where these are far from each
+	// other, in seconds.
+	Handover() float64
+}
+
 // A QuietBackend is a Backend that can say whether its device has anything else to do.
 type QuietBackend interface {
 	Backend

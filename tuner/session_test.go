@@ -246,3 +246,41 @@ func TestBusyLanes(t *testing.T) {
 		}
 	}
 }
+
+// handoverLab is a lab on whose lanes 1 µs depends on where they are.
+type handoverLab struct{ *lab }
+
+func (l *handoverLab) Handover() float64 { return 1e-6 }
+
+// TestHandover: plans of different lanes whose times differ by less than what depends on
+// where lanes are do not beat each other; those of as many lanes do.
+func TestHandover(t *testing.T) {
+	for _, c := range []struct {
+		lanes, faster, slower float64
+		beats                 bool
+	}{
+		{1, 1.7e-6, 2.4e-6, false},
+		{1, 1.7e-6, 2.8e-6, true},
+		{2, 1.7e-6, 2.4e-6, true},
+		{4, 1.7e-6, 2.4e-6, false},
+	} {
+		x, y := &candidate{}, &candidate{}
+		x.Price.Lanes, y.Price.Lanes = c.lanes, 2
+		for block := range 16 {
+			x.trial.Add(c.faster, 0, block)
+			y.trial.Add(c.slower, 0, block)
+		}
+		l := newLab(1, 0, 1e-6)
+		r := &race{selection: &selection{
+			tuner:      l.tuner("", Options{}),
+			candidates: []*candidate{y, x},
+		}}
+		r.tuner.Backend = &handoverLab{l}
+		if got := r.beats(x, y); got != c.beats {
+			t.Errorf("%+v: the faster one beats the other: %v", c, got)
+		}
+		if got := r.untold(x, y); got == c.beats {
+			t.Errorf("%+v: they are ties: %v", c, got)
+		}
+	}
+}

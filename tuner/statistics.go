@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/cache"
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/check"
 )
 
@@ -127,9 +128,9 @@ func medianOf(all []float64) float64 {
 
 // beats reports whether x is faster than y beyond doubt in all blocks together, by more than
 // the resolution, and in each session by the margin, undisturbed too; and not only because
-// other work takes lanes that y would have.
+// other work takes lanes that y would have, or of where the cores of lanes are.
 func (r *race) beats(x, y *candidate) bool {
-	if r.favours(x, y) {
+	if r.favours(x, y) || r.withinHandover(x, y) {
 		return false
 	}
 	gain := paired(y, x, recordConfidence)
@@ -151,6 +152,17 @@ func (r *race) favours(x, y *candidate) bool {
 	}
 	seems := paired(y, x, recordConfidence).Median
 	return seems > 1 && seems < more/fewer
+}
+
+// withinHandover reports whether two plans differ in lanes, and by so little that where
+// the lanes' cores are decides which one is faster.
+func (r *race) withinHandover(x, y *candidate) bool {
+	b, ok := r.tuner.Backend.(kernels.HandoverBackend)
+	a, c := x.Price.Lanes, y.Price.Lanes
+	if !ok || a < 1 || c < 1 || a == c {
+		return false
+	}
+	return math.Abs(x.trial.Median()-y.trial.Median()) < b.Handover()
 }
 
 // shortShare is the share of samples that are shorter than those by which undisturbed times
@@ -182,15 +194,15 @@ func shortOf(samples []float64) float64 {
 
 // untold reports whether a winner cannot be told from another plan that ran, in a way that
 // would hold in another session: their ratio is within the resolution, or that of their short
-// samples is on a busy machine, or other work favours the one of fewer lanes, or the winner does not beat it in spite of a full race, or it
-// was dropped by a few blocks and the interval of all contains 1.
+// samples is on a busy machine, or other work favours the one of fewer lanes, or the places
+// of cores decide, or the winner does not beat it in spite of a full race, or it was dropped by a few blocks and the interval of all contains 1.
 func (r *race) untold(winner, x *candidate) bool {
 	both, _ := commonBlocks(x, winner)
 	ratio := paired(x, winner, recordConfidence)
 	switch {
 	case len(both) == 0:
 		return false
-	case r.favours(winner, x), r.favours(x, winner):
+	case r.favours(winner, x), r.favours(x, winner), r.withinHandover(winner, x):
 		return true
 	case ratio.Median < 1+r.resolution(),
 		r.busy() && len(both) >= sessionBlocks && r.undisturbed(x, winner) < 1+r.resolution():

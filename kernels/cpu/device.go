@@ -114,6 +114,16 @@ func (b *Backend) TypicalRates() kernels.Rates { return b.prior.rates(b.Identity
 // about a millisecond: what of the machine is there for a kernel on all lanes.
 func (b *Backend) Quiet() float64 { return b.probe.Share(b.Identity().Lanes) }
 
+// handoverSeconds is Handover. A number takes 0.12 µs from one core to another and back
+// where both have one last cache, and 0.4 µs where they have two (BenchmarkLanes of package
+// rates; Zen 4), and a run hands over some six. A hypervisor moves the cores of a virtual
+// machine from the one to the other and back within minutes.
+const handoverSeconds = 1e-6
+
+// Handover is what a run on several lanes takes longer where their cores are far from each
+// other.
+func (b *Backend) Handover() float64 { return handoverSeconds }
+
 // Disturbance is what Linux has counted of other work on the processors.
 func (b *Backend) Disturbance() kernels.Disturbance { return rates.Disturbance() }
 

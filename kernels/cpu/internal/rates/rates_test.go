@@ -2,6 +2,8 @@ package rates
 
 import (
 	"context"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,4 +83,39 @@ func TestDisturbance(t *testing.T) {
 	if Disturbance().Since(before) < 0 {
 		t.Error("the counts go down")
 	}
+}
+
+// BenchmarkLanes measures how long a number takes from one core to another and back: cores
+// of one last cache are near to each other. Where a virtual machine's cores are may change
+// at any time, so that several runs (-count) may differ.
+func BenchmarkLanes(b *testing.B) {
+	for b.Loop() {
+		b.ReportMetric(roundTrip().Seconds()*1e9, "ns-round-trip")
+	}
+	b.ReportMetric(0, "ns/op")
+}
+
+// roundTrip is the shortest time of some in which a number goes to another goroutine
+// and back.
+func roundTrip() time.Duration {
+	const trips = 1 << 10
+	var ball atomic.Int64
+	play := func(parity int64) {
+		for n := parity; n < 2*trips; n += 2 {
+			for ball.Load() != n {
+			}
+			ball.Store(n + 1)
+		}
+	}
+	shortest := time.Hour
+	for range 16 {
+		ball.Store(0)
+		begin := time.Now()
+		var wait sync.WaitGroup
+		wait.Go(func() { play(1) })
+		play(0)
+		wait.Wait()
+		shortest = min(shortest, time.Since(begin))
+	}
+	return shortest / trips
 }
