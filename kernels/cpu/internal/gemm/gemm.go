@@ -25,7 +25,8 @@
 // other. A panel, the terms of two vectors of columns of B, stays in the first-level
 // cache while all blocks of 6 rows of a slab of A are multiplied by it. The slab
 // stays in the second-level cache while it is multiplied by all panels, and the
-// panels stay in the third-level cache for the next slab. A slab or panel is packed
+// panels stay in the third-level cache for the next slab. Where the second-level cache gives
+// panels as fast as kernels multiply them, they are longer (Caches.Panel). A slab or panel is packed
 // where its rows are too far apart for that, or in the wrong order.
 //
 // Products of few rows read B once, so that the rate of the memory counts. They

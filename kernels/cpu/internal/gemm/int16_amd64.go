@@ -5,12 +5,25 @@ package gemm
 import "unsafe"
 
 // Pairs of terms are joined in 32 bits, and one instruction multiplies and adds
-// both. Both operands are packed: so many rows of a, and pairs, at a time.
+// both. Both operands are packed, but rows of a whose pairs lie as they are read: so many
+// rows, and pairs, at a time.
 const (
 	pairRowBlock = 384 // at most, in blocks of six
 	pairBlock    = 128
 	pairColumns  = 16 // The columns that rows joins.
+	// The same where panels may be larger than the first cache (Caches.Panel): 64 KiB,
+	// and 384 of a.
+	deepPairRows  = 192
+	deepPairBlock = 512
 )
+
+// blocks are the rows, at most, and pairs of a block.
+func (f *pairFormat) blocks(c Caches) (rows, pairs int) {
+	if f.isDeep(c) {
+		return deepPairRows, deepPairBlock
+	}
+	return pairRowBlock, pairBlock
+}
 
 // A pairFormat is how two elements of 32 bits become a pair, and the kernels for pairs.
 type pairFormat struct {
@@ -26,7 +39,7 @@ type pairFormat struct {
 // scratch is the elements of the rows of a, of a panel of b, and of its
 // columns before they are transposed.
 func (f *pairFormat) scratch() int {
-	return pairRowBlock*pairBlock + 2*pairBlock*f.width()
+	return deepPairRows*deepPairBlock + 2*deepPairBlock*f.width()
 }
 
 // int16Pairs is the format of integers of 16 bits.
@@ -71,34 +84,41 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 	k := p.K
 	columns := f.width()
 	scratch = scratch[:f.scratch()]
-	rows := byteMatrixOf(Dense(scratch, pairBlock))
-	scratch = scratch[pairRowBlock*pairBlock:]
+	block, pairs := f.blocks(p.Caches)
+	rows := byteMatrixOf(Dense(scratch, pairs))
+	scratch = scratch[block*pairs:]
 	panel := byteMatrixOf(Dense(scratch, columns))
-	scratch = scratch[pairBlock*columns:]
-	transposed := byteMatrixOf(Dense(scratch, pairBlock))
+	scratch = scratch[pairs*columns:]
+	transposed := byteMatrixOf(Dense(scratch, pairs))
 	operands, sizes := operandsOf(p)
 	x, y := operands[0], operands[1]
 	z := byteMatrixOf(c)
-	strip := product{family: f.family}
-	block := evenParts(m, pairRowBlock, 6)
+	strip := product{family: f.family, caches: p.Caches}
+	block = evenParts(m, block, 6)
+	most := evenParts(k, 2*pairs, 16)
 	for i := 0; i < m; i += block {
 		count := min(block, m-i)
-		for p := 0; p < k; p += 2 * pairBlock {
-			terms := min(2*pairBlock, k-p)
+		for p := 0; p < k; p += most {
+			terms := min(most, k-p)
 			strip.flags = 0
 			if fresh && p == 0 {
 				strip.flags = freshFlag
 			}
-			f.interleaveRows(rows, x.at(i, p), count, terms, sizes[0])
+			slab := rows
+			if strip.readsPairs(x, sizes[0], count, terms) {
+				slab = byteMatrix{x.at(i, p).p, x.row, 4}
+			} else {
+				f.interleaveRows(rows, x.at(i, p), count, terms, sizes[0])
+			}
 			for j := 0; j < n; j += columns {
 				width := min(columns, n-j)
 				f.interleavePanel(
 					panel, transposed, y.at(p, j), terms, width, sizes[1],
 				)
 				next := &strip.prefetches[0]
-				*next = f.nextPanel(y, p, j+columns, k, n, sizes[1])
+				*next = f.nextPanel(y, p, j+columns, k, n, sizes[1], most)
 				strip.strip(
-					z.at(i, j), rows, panel, count,
+					z.at(i, j), slab, panel, count,
 					width, (terms+1)/2,
 				)
 			}
@@ -106,16 +126,24 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 	}
 }
 
+// readsPairs reports whether so many rows and terms of elements of size bytes are read as they
+// lie: they are pairs, and the second cache holds all sets of lines that rows compete for.
+func (p *product) readsPairs(a byteMatrix, size, rows, terms int) bool {
+	return p.isDeep(p.caches) && size == 2 &&
+		a.col == size && terms%2 == 0 &&
+		rows*a.row <= p.caches.Filled().Second/4*3
+}
+
 // nextPanel is the prefetch of what the panel of y at term p and column j is packed from;
-// behind the last of n columns it is that of the next terms, of k.
-func (f *pairFormat) nextPanel(y byteMatrix, p, j, k, n, size int) prefetch {
+// behind the last of n columns it is that of the next terms, most of k.
+func (f *pairFormat) nextPanel(y byteMatrix, p, j, k, n, size, most int) prefetch {
 	if j >= n {
-		j, p = 0, p+2*pairBlock
+		j, p = 0, p+most
 	}
 	if p >= k {
 		return prefetch{}
 	}
-	terms := min(2*pairBlock, k-p)
+	terms := min(most, k-p)
 	columns := min(f.width(), n-j)
 	y = y.at(p, j)
 	return ofColumns(y, terms, columns, size)

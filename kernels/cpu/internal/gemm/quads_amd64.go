@@ -20,8 +20,10 @@ import (
 const (
 	quadSlabRows = 384 // rows of a slab of a at most, in blocks of six
 	quadBlock    = 128 // quads of terms of a slab (192 KiB) and of a panel (16 KiB)
-	quadGroup    = 16  // the columns, or rows, that quadRows and byteRows pack
-	quadPanels   = 2   // panels that are packed together: a line of 64 bytes of b
+	// The same where panels may be larger than the first cache (Caches.Panel).
+	deepQuadBlock = 256
+	quadGroup     = 16 // the columns, or rows, that quadRows and byteRows pack
+	quadPanels    = 2  // panels that are packed together: a line of 64 bytes of b
 )
 
 // A quadKernel adds the row start and the product of a, some blocks of rows of k quads,
@@ -119,9 +121,18 @@ func (f *quadFamily) scratch() int {
 		return 0
 	}
 	width := 2 * f.lanes
-	panels := (quadPanels + 1) * quadBlock * width
+	panels := (quadPanels + 1) * deepQuadBlock * width
 	starts := quadPanels * width
-	return quadSlabRows*quadBlock + panels + starts
+	return quadSlabRows*deepQuadBlock + panels + starts
+}
+
+// block is the quads of a slab and of a panel of a product.
+func (f *quadFamily) block(p Product[int32]) int {
+	const line = 64 // bytes of a vector of 512 bits
+	if p.Caches.Panel > 0 && 4*f.lanes == line && p.Windows == nil {
+		return deepQuadBlock
+	}
+	return quadBlock
 }
 
 // A quadProduct is a product while it is computed.
@@ -129,6 +140,8 @@ type quadProduct struct {
 	*quadFamily
 	a, b, c byteMatrix
 	sizes   [2]int // bytes of the elements of a and b
+	block   int    // quads of a panel at most
+	terms   int    // of a slab
 	// Scratch: panels follow each other, and so do the rows that their sums begin with.
 	slab, panels, turned byteMatrix
 	starts               []int32
@@ -151,18 +164,21 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 	width := 2 * f.lanes
 	operands, sizes := operandsOf(p)
 	scratch = scratch[:f.scratch()]
-	panels := scratch[quadSlabRows*quadBlock:]
-	turned := panels[quadPanels*quadBlock*width:]
+	block := f.block(p)
+	panels := scratch[quadSlabRows*block:]
+	turned := panels[quadPanels*block*width:]
 	q := quadProduct{
 		quadFamily: f,
 		a:          operands[0],
 		b:          operands[1],
 		sizes:      sizes,
 		c:          byteMatrixOf(p.C),
-		slab:       byteMatrixOf(Dense(scratch, quadBlock)),
+		block:      block,
+		terms:      evenParts(p.K, 4*block, 32),
+		slab:       byteMatrixOf(Dense(scratch, block)),
 		panels:     byteMatrixOf(Dense(panels, width)),
-		turned:     byteMatrixOf(Dense(turned, quadBlock)),
-		starts:     turned[quadBlock*width:],
+		turned:     byteMatrixOf(Dense(turned, block)),
+		starts:     turned[block*width:],
 		windows:    windowsOf(p),
 	}
 	if unsigned[1] {
@@ -180,7 +196,7 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 	}
 	rows := evenParts(p.M, quadSlabRows, 6)
 	for i := 0; i < p.M; i += rows {
-		for k := 0; k < p.K; k += 4 * quadBlock {
+		for k := 0; k < p.K; k += q.terms {
 			q.part(p, i, k, min(rows, p.M-i))
 		}
 	}
@@ -188,7 +204,7 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 
 // part multiplies the slab of so many rows at row i and term k by all panels.
 func (q *quadProduct) part(p Product[int32], i, k, rows int) {
-	terms := min(4*quadBlock, p.K-k)
+	terms := min(q.terms, p.K-k)
 	q.k = (terms + 3) / 4
 	q.how = 0
 	if p.Fresh && k == 0 {
@@ -228,12 +244,12 @@ func (q *quadProduct) packSlab(x windowPart) {
 // last column it is that of the next terms.
 func (q *quadProduct) nextPanels(p Product[int32], k, j int) prefetch {
 	if j >= p.N {
-		j, k = 0, k+4*quadBlock
+		j, k = 0, k+q.terms
 	}
 	if k >= p.K {
 		return prefetch{}
 	}
-	terms := min(4*quadBlock, p.K-k)
+	terms := min(q.terms, p.K-k)
 	columns := quadPanels * 2 * q.lanes
 	columns = min(columns, p.N-j)
 	b := q.b.at(k, j)
@@ -250,7 +266,7 @@ type quadPanel struct {
 func (q *quadProduct) panel(n int) quadPanel {
 	width := 2 * q.lanes
 	return quadPanel{
-		q.panels.at(n*quadBlock, 0),
+		q.panels.at(n*q.block, 0),
 		q.starts[n*width:][:width],
 	}
 }
@@ -316,7 +332,7 @@ func (q *quadProduct) packBytes(b byteMatrix, panels, terms int) {
 	starts := q.starts[:panels*2*q.lanes]
 	q.pack[q.unsigned][panels-1](
 		terms/4, q.panels.first(),
-		quadBlock*q.panels.row,
+		q.block*q.panels.row,
 		b.first(), b.row,
 		q.panel(0).startAt(0),
 		&permutations.bytes[0],

@@ -35,6 +35,9 @@ func TestShort(t *testing.T) {
 	r := rand.New(rand.NewPCG(35, 36))
 	for trial := range 300 {
 		m, n, k := 1+r.IntN(80), 1+r.IntN(100), 1+r.IntN(300)
+		if trial%10 == 0 { // several blocks of terms
+			m, n, k = 1+r.IntN(250), 1+r.IntN(70), 1+r.IntN(2300)
+		}
 		of, by := layouts[trial%4], layouts[trial/4%4]
 		if ReadsBytes() {
 			unsigned := [2]bool{trial%2 == 1, trial%3 == 1}
@@ -54,15 +57,16 @@ func TestShort(t *testing.T) {
 	}
 }
 
-// sameShort compares a product with those of short operands.
+// sameShort compares a product with those of short operands, and of larger blocks.
 func sameShort[T Element](
 	t *testing.T, multiply func(x Product[T]),
 	a, b Matrix[T], m, n, k, size int,
 ) {
 	t.Helper()
 	var want []T
-	for which := range 4 {
+	for which := range 8 {
 		x := Product[T]{C: Dense(make([]T, m*n), n), A: a, B: b, M: m, N: n, K: k, Fresh: true}
+		x.Caches.Panel = which >> 2 << 17
 		x.shorten(which, size)
 		multiply(x)
 		if which == 0 {
