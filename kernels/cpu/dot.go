@@ -33,6 +33,10 @@ import (
 func (b *block) dot(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
 	case portable.Float32:
+		if b.l.hasLanes(op) {
+			b.laneDot(op, c)
+			return
+		}
 		dotAs[float32](b, op, c)
 	case portable.Float64:
 		dotAs[float64](b, op, c)
@@ -814,6 +818,9 @@ func (l *lowering) packedByDot(n int) bool {
 		return false
 	}
 	dot := l.p.Ops[reader]
+	if l.hasLanes(dot) {
+		return true
+	}
 	dense := &matrixOperand{}
 	sizes := l.p.Ops[n].Tile.Sizes()
 	k := slices.Index(dot.Args, n)
@@ -842,6 +849,156 @@ func (b *block) panelMatrices(x *panelView, c *accumulator) *matrixOperand {
 			1,
 		},
 		panels: max(dims[2].at, width),
+	}
+}
+
+// A convolution of which each channel has its own weights is a dot of one column with channels
+// as its batch. Where these are contiguous in both operands they are lanes of vectors, windows
+// are read in place, and the result has rows of channels: its elements lie as its readers,
+// transposes that bring channels behind rows again, have them.
+
+// hasLanes reports whether the batch of a dot is multiplied as lanes.
+func (l *lowering) hasLanes(dot symtile.Op) bool {
+	if !isDot(dot) || !gemm.HasLanes() {
+		return false
+	}
+	// The windows are read from what they are windows of, so that nobody else may need them.
+	a := dot.Instr.Attrs
+	windows := l.p.Ops[dot.Args[0]]
+	n := l.onlyReader(dot.Args[0])
+	if n < 0 || windows.Code != symtile.OpUnfold ||
+		len(a.LHSBatch) != 1 ||
+		l.knob("splitk", 1) > 1 ||
+		!l.sumsFloats(dot) ||
+		!l.onlyTransposed(n) {
+		return false
+	}
+	// Copies of one element are no array of windows.
+	source := l.p.Ops[windows.Args[0]]
+	for source.Code == hlo.OpReshape {
+		source = l.p.Ops[source.Args[0]]
+	}
+	switch source.Code {
+	case hlo.OpConstant, hlo.OpBroadcast:
+		return false
+	}
+	// Lanes are contiguous and whole vectors, and all terms are there.
+	weights := l.p.Ops[dot.Args[1]].Tile
+	sizes := weights.Sizes()
+	columns := product(sizes, l.operandParts(dot, 1)[2])
+	strides, _ := l.viewStrides(windows)
+	lanes := sizes[a.RHSBatch[0]]
+	return columns == 1 &&
+		lanes%gemm.LaneUnit == 0 &&
+		strides[a.LHSBatch[0]] == 1 &&
+		hlo.RowMajor(sizes)[a.RHSBatch[0]] == 1 &&
+		!masksAny(windows.Tile, a.LHSContract) &&
+		!masksAny(weights, a.RHSContract)
+}
+
+// sumsFloats reports whether a dot adds products of f32, or of what is held as such.
+func (l *lowering) sumsFloats(dot symtile.Op) bool {
+	// Elements of 16 bits are held in 32.
+	for _, x := range dot.Instr.Operands {
+		class := portable.ClassOf(x.Shape.DType)
+		if class != portable.Float32 {
+			return false
+		}
+	}
+	class := portable.ClassOf(dot.Instr.Shape.DType)
+	return class == portable.Float32 &&
+		l.halves(dot) == gemm.MultiplyAdds
+}
+
+// onlyTransposed reports whether transposes are the only readers of an op.
+func (l *lowering) onlyTransposed(n int) bool {
+	// Another reader would expect rows of rows.
+	readers := readersOf(l.p, l.p.Ops[n].Instr)
+	for _, r := range readers {
+		if l.p.Ops[r].Code != hlo.OpTranspose {
+			return false
+		}
+	}
+	root := func(r symtile.Root) bool { return r.Op == n }
+	return len(readers) > 0 &&
+		!slices.ContainsFunc(l.p.Roots, root)
+}
+
+// masksAny reports whether some dimensions of a tile are masked.
+func masksAny(t symtile.Tile, dims []int64) bool {
+	return slices.ContainsFunc(dims, func(d int64) bool {
+		return t[d].Masked()
+	})
+}
+
+// heldStrides are the strides of the tile of an op as its value holds it: row by row, but for
+// those of a dot of lanes, of which the batch is last.
+func (l *lowering) heldStrides(n int) []int64 {
+	op := l.p.Ops[n]
+	sizes := op.Tile.Sizes()
+	strides := hlo.RowMajor(sizes)
+	if !l.hasLanes(op) {
+		return strides
+	}
+	for k := range strides {
+		strides[k] *= sizes[0]
+	}
+	// The lanes of a row are contiguous.
+	strides[0] = 1
+	return strides
+}
+
+// laneDot lowers a dot of lanes.
+func (b *block) laneDot(op symtile.Op, c *accumulator) {
+	windows := b.l.p.Ops[op.Args[0]]
+	weights := b.l.p.Ops[op.Args[1]].Tile
+	x := materialized(b, op, 0)
+	y := materialized(b, op, 1)
+	c.args = append(c.args, x, y)
+	parts := b.l.operandParts(op, 0)
+	sizes := windows.Tile.Sizes()
+	strides, _ := b.l.viewStrides(windows)
+	rows := permutedView(sizes, strides, parts[1])
+	terms := permutedView(sizes, strides, parts[2])
+	steps := permutedView(
+		weights.Sizes(), stridesOf(y, weights),
+		op.Instr.Attrs.RHSContract,
+	)
+	if len(steps.dims) > 1 || x.where == inSplat {
+		b.l.reject(op, "its operands are not held row by row")
+		return
+	}
+	last := rows.dims[len(rows.dims)-1]
+	product := &gemm.Lanes{
+		Rows:   int(last.size),
+		Row:    int(last.stride),
+		Groups: rows.starts(),
+		Lanes:  int(op.Tile.Sizes()[0]),
+	}
+	// Places of terms are where rows of one element would begin.
+	terms.dims = append(terms.dims, stridedDim{1, 1})
+	for _, at := range terms.starts() {
+		product.Terms = append(product.Terms, at*4)
+	}
+	// The first product overwrites its result instead of adding to zeros.
+	// Weights of one term follow those of the one before at one distance.
+	step := int(steps.dims[0].stride)
+	d := &dotRun{fresh: b.l.slotCount}
+	b.l.slotCount++
+	c.prologue = append(c.prologue, func(w *worker) {
+		w.slots[d.fresh] = 1
+	})
+	c.empty = d.isFresh
+	// Rows of lanes are dense in the value.
+	out := c.outs[0]
+	c.accumulate = func(w *worker) {
+		product.Multiply(
+			whole[float32](w, out),
+			whole[float32](w, x),
+			whole[float32](w, y),
+			step, d.isFresh(w),
+		)
+		w.slots[d.fresh] = 0
 	}
 }
 
@@ -911,6 +1068,7 @@ func (x *matrixOperand) unpackWindows(
 
 // starts are where the rows of a view begin, rows being its last dimension.
 func (g *stridedView) starts() []int {
+	// Each dimension multiplies the places by its indices, the last of which is fastest.
 	all := []int{0}
 	outer := g.dims[:len(g.dims)-1]
 	for _, d := range outer {

@@ -259,3 +259,32 @@ func TestDilatedConvolutions(t *testing.T) {
 		}
 	}
 }
+
+// laneConvolutions have weights of their own for each channel; %[1]s is a type.
+var laneConvolutions = []string{
+	"x = %[1]s[1,20,22,24] parameter(0)\nw = %[1]s[3,3,1,24] parameter(1)\nr = %[1]s[1,20,22,24] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=24",
+	"x = %[1]s[2,21,17,40] parameter(0)\nw = %[1]s[5,3,1,40] parameter(1)\nr = %[1]s[2,10,17,40] convolution(x, w), window={size=5x3 stride=2x1 pad=1_2x2_2 rhs_dilate=1x2}, dim_labels=b01f_01io->b01f, feature_group_count=40",
+	"x = %[1]s[3,50,16] parameter(0)\nw = %[1]s[4,1,16] parameter(1)\nr = %[1]s[3,47,16] convolution(x, w), window={size=4}, dim_labels=b0f_0io->b0f, feature_group_count=16",
+	// other readers of the transpose, and a result that is read in another order
+	"x = %[1]s[1,9,10,16] parameter(0)\nw = %[1]s[3,3,1,16] parameter(1)\ny = %[1]s[16] parameter(2)\nc = %[1]s[1,9,10,16] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=16\nb = %[1]s[1,9,10,16] broadcast(y), dimensions={3}\nr = %[1]s[1,9,10,16] add(c, b)",
+	"x = %[1]s[1,12,14,32] parameter(0)\nw = %[1]s[3,3,1,32] parameter(1)\nr = %[1]s[1,32,6,7] convolution(x, w), window={size=3x3 stride=2x2 pad=0_1x0_1}, dim_labels=b01f_01io->bf01, feature_group_count=32",
+	// reversed windows, and a dilated array
+	"x = %[1]s[1,8,9,16] parameter(0)\nw = %[1]s[3,3,1,16] parameter(1)\nr = %[1]s[1,15,17,16] convolution(x, w), window={size=3x3 pad=1_1x1_1 lhs_dilate=2x2 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f, feature_group_count=16",
+	// channels that are no whole vectors, and two results a channel
+	"x = %[1]s[1,8,9,12] parameter(0)\nw = %[1]s[3,3,1,12] parameter(1)\nr = %[1]s[1,8,9,12] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=12",
+	"x = %[1]s[1,8,9,8] parameter(0)\nw = %[1]s[3,3,1,16] parameter(1)\nr = %[1]s[1,8,9,16] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f, feature_group_count=8",
+	// channels before rows
+	"x = %[1]s[1,16,8,9] parameter(0)\nw = %[1]s[16,1,3,3] parameter(1)\nr = %[1]s[1,16,8,9] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=bf01_oi01->bf01, feature_group_count=16",
+}
+
+// TestLaneConvolutions compares convolutions by channel with the reference for random plans.
+func TestLaneConvolutions(t *testing.T) {
+	for _, kind := range []string{"f32", "bf16", "f64"} {
+		for n, text := range laneConvolutions {
+			t.Run(fmt.Sprintf("%s/%d", kind, n), func(t *testing.T) {
+				p, _ := landscape(t, fmt.Sprintf(text, kind))
+				checkPlans(t, p, 20)
+			})
+		}
+	}
+}

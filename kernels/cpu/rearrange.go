@@ -286,6 +286,7 @@ func (l *lowering) viewStrides(op symtile.Op) (strides []int64, start int64) {
 			strides[d] = from[k]
 		}
 	case hlo.OpTranspose:
+		from = l.heldStrides(op.Args[0])
 		for k, d := range op.Perm {
 			strides[k] = from[d]
 		}

@@ -35,6 +35,7 @@ var heldBy = []struct {
 	{`quad(Rows|Terms|Sums)|byte(Rows|Terms)`, false, []string{"TestQuads", "TestQuadPageEnds"}},
 	{`pair(Rows|Terms)BF16`, false, []string{"TestBF16Rounding", "TestBF16"}},
 	{`pair(Rows|Terms)F16`, false, []string{"TestF16Rounding", "TestBF16"}},
+	{`lanesF32Rows[14]Vecs[12]`, false, []string{"TestLanes"}},
 	{`packRuns`, false, []string{"TestWindows", "TestWindowsOutside"}},
 	{`wordRows`, false, []string{"TestBF16"}},
 	{`cpuid`, false, []string{"TestEmulateHalves"}},

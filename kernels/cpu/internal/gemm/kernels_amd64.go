@@ -596,6 +596,18 @@ func byteTerms(turns int, to *byte, from *byte, flip *byte)
 func packRuns(rows int, runs int, list *byte, to *byte, toStride int, from *byte, fromStride int, flip *byte)
 
 //go:noescape
+func lanesF32Rows1Vecs1(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+
+//go:noescape
+func lanesF32Rows1Vecs2(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+
+//go:noescape
+func lanesF32Rows4Vecs1(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+
+//go:noescape
+func lanesF32Rows4Vecs2(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+
+//go:noescape
 func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
 
 //go:noescape

@@ -33759,6 +33759,264 @@ done:
 	VZEROUPPER
 	RET
 
+// func lanesF32Rows1Vecs1(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+// Requires: AVX, FMA3
+TEXT ·lanesF32Rows1Vecs1(SB), NOSPLIT, $0-80
+	MOVQ  blocks+0(FP), AX
+	MOVQ  a+24(FP), CX
+	MOVQ  as+32(FP), DX
+	MOVQ  c+56(FP), BX
+	MOVQ  cs+64(FP), SI
+	MOVQ  ws+48(FP), DI
+	TESTQ AX, AX
+	JLE   done
+
+block:
+	LEAQ    (BX)(SI*2), R8
+	ADDQ    SI, R8
+	MOVQ    how+72(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (BX), Y0
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+
+begin:
+	MOVQ list+16(FP), R8
+	MOVQ w+40(FP), R9
+	MOVQ terms+8(FP), R10
+
+term:
+	MOVQ        (R8), R11
+	ADDQ        CX, R11
+	LEAQ        (R11)(DX*2), R12
+	ADDQ        DX, R12
+	VMOVUPS     (R9), Y1
+	VFMADD231PS (R11), Y1, Y0
+	ADDQ        $0x08, R8
+	ADDQ        DI, R9
+	DECQ        R10
+	JNZ         term
+	VMOVUPS     Y0, (BX)
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	DECQ        AX
+	JNZ         block
+
+done:
+	VZEROUPPER
+	RET
+
+// func lanesF32Rows1Vecs2(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+// Requires: AVX, FMA3
+TEXT ·lanesF32Rows1Vecs2(SB), NOSPLIT, $0-80
+	MOVQ  blocks+0(FP), AX
+	MOVQ  a+24(FP), CX
+	MOVQ  as+32(FP), DX
+	MOVQ  c+56(FP), BX
+	MOVQ  cs+64(FP), SI
+	MOVQ  ws+48(FP), DI
+	TESTQ AX, AX
+	JLE   done
+
+block:
+	LEAQ    (BX)(SI*2), R8
+	ADDQ    SI, R8
+	MOVQ    how+72(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+
+begin:
+	MOVQ list+16(FP), R8
+	MOVQ w+40(FP), R9
+	MOVQ terms+8(FP), R10
+
+term:
+	MOVQ        (R8), R11
+	ADDQ        CX, R11
+	LEAQ        (R11)(DX*2), R12
+	ADDQ        DX, R12
+	VMOVUPS     (R9), Y2
+	VMOVUPS     32(R9), Y3
+	VFMADD231PS (R11), Y2, Y0
+	VFMADD231PS 32(R11), Y3, Y1
+	ADDQ        $0x08, R8
+	ADDQ        DI, R9
+	DECQ        R10
+	JNZ         term
+	VMOVUPS     Y0, (BX)
+	VMOVUPS     Y1, 32(BX)
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	DECQ        AX
+	JNZ         block
+
+done:
+	VZEROUPPER
+	RET
+
+// func lanesF32Rows4Vecs1(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+// Requires: AVX, FMA3
+TEXT ·lanesF32Rows4Vecs1(SB), NOSPLIT, $0-80
+	MOVQ  blocks+0(FP), AX
+	MOVQ  a+24(FP), CX
+	MOVQ  as+32(FP), DX
+	MOVQ  c+56(FP), BX
+	MOVQ  cs+64(FP), SI
+	MOVQ  ws+48(FP), DI
+	TESTQ AX, AX
+	JLE   done
+
+block:
+	LEAQ    (BX)(SI*2), R8
+	ADDQ    SI, R8
+	MOVQ    how+72(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (BX), Y0
+	VMOVUPS (BX)(SI*1), Y1
+	VMOVUPS (BX)(SI*2), Y2
+	VMOVUPS (R8), Y3
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+
+begin:
+	MOVQ list+16(FP), R9
+	MOVQ w+40(FP), R10
+	MOVQ terms+8(FP), R11
+
+term:
+	MOVQ        (R9), R12
+	ADDQ        CX, R12
+	LEAQ        (R12)(DX*2), R13
+	ADDQ        DX, R13
+	VMOVUPS     (R10), Y4
+	VFMADD231PS (R12), Y4, Y0
+	VFMADD231PS (R12)(DX*1), Y4, Y1
+	VFMADD231PS (R12)(DX*2), Y4, Y2
+	VFMADD231PS (R13), Y4, Y3
+	ADDQ        $0x08, R9
+	ADDQ        DI, R10
+	DECQ        R11
+	JNZ         term
+	VMOVUPS     Y0, (BX)
+	VMOVUPS     Y1, (BX)(SI*1)
+	VMOVUPS     Y2, (BX)(SI*2)
+	VMOVUPS     Y3, (R8)
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	DECQ        AX
+	JNZ         block
+
+done:
+	VZEROUPPER
+	RET
+
+// func lanesF32Rows4Vecs2(blocks int, terms int, list *byte, a *byte, as int, w *byte, ws int, c *byte, cs int, how int)
+// Requires: AVX, FMA3
+TEXT ·lanesF32Rows4Vecs2(SB), NOSPLIT, $0-80
+	MOVQ  blocks+0(FP), AX
+	MOVQ  a+24(FP), CX
+	MOVQ  as+32(FP), DX
+	MOVQ  c+56(FP), BX
+	MOVQ  cs+64(FP), SI
+	MOVQ  ws+48(FP), DI
+	TESTQ AX, AX
+	JLE   done
+
+block:
+	LEAQ    (BX)(SI*2), R8
+	ADDQ    SI, R8
+	MOVQ    how+72(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (BX), Y0
+	VMOVUPS 32(BX), Y1
+	VMOVUPS (BX)(SI*1), Y2
+	VMOVUPS 32(BX)(SI*1), Y3
+	VMOVUPS (BX)(SI*2), Y4
+	VMOVUPS 32(BX)(SI*2), Y5
+	VMOVUPS (R8), Y6
+	VMOVUPS 32(R8), Y7
+	JMP     begin
+
+fresh:
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+begin:
+	MOVQ list+16(FP), R9
+	MOVQ w+40(FP), R10
+	MOVQ terms+8(FP), R11
+
+term:
+	MOVQ        (R9), R12
+	ADDQ        CX, R12
+	LEAQ        (R12)(DX*2), R13
+	ADDQ        DX, R13
+	VMOVUPS     (R10), Y8
+	VMOVUPS     32(R10), Y9
+	VFMADD231PS (R12), Y8, Y0
+	VFMADD231PS 32(R12), Y9, Y1
+	VFMADD231PS (R12)(DX*1), Y8, Y2
+	VFMADD231PS 32(R12)(DX*1), Y9, Y3
+	VFMADD231PS (R12)(DX*2), Y8, Y4
+	VFMADD231PS 32(R12)(DX*2), Y9, Y5
+	VFMADD231PS (R13), Y8, Y6
+	VFMADD231PS 32(R13), Y9, Y7
+	ADDQ        $0x08, R9
+	ADDQ        DI, R10
+	DECQ        R11
+	JNZ         term
+	VMOVUPS     Y0, (BX)
+	VMOVUPS     Y1, 32(BX)
+	VMOVUPS     Y2, (BX)(SI*1)
+	VMOVUPS     Y3, 32(BX)(SI*1)
+	VMOVUPS     Y4, (BX)(SI*2)
+	VMOVUPS     Y5, 32(BX)(SI*2)
+	VMOVUPS     Y6, (R8)
+	VMOVUPS     Y7, 32(R8)
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	ADDQ        DX, CX
+	ADDQ        SI, BX
+	DECQ        AX
+	JNZ         block
+
+done:
+	VZEROUPPER
+	RET
+
 // func byteRows(quads int, to *byte, toStride int, from *byte, fromStride int, flip *byte)
 // Requires: AVX, AVX2
 TEXT ·byteRows(SB), NOSPLIT, $0-48

@@ -136,3 +136,53 @@ func TestWindowsOutside(t *testing.T) {
 	}()
 	x.checkWindows()
 }
+
+// TestLanes compares sums by lanes with loops in Go, fresh ones and those that are added to; small
+// whole numbers have one sum.
+func TestLanes(t *testing.T) {
+	if !HasLanes() {
+		t.Skip("no kernels multiply lanes here")
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	numbers := func(n int) []float32 {
+		all := make([]float32, n)
+		for k := range all {
+			all[k] = float32(random.IntN(17) - 8)
+		}
+		return all
+	}
+	for _, lanes := range []int{8, 16, 24, 40} {
+		for rows := 1; rows <= 9; rows++ {
+			x := &Lanes{
+				Rows: rows, Row: 3 * lanes,
+				Groups: []int{0, 31 * lanes}, Terms: []int{0, 4 * lanes, 4 * 7 * lanes},
+				Lanes: lanes,
+			}
+			a := numbers(31*lanes + (rows-1)*x.Row + 8*lanes)
+			w := numbers(3 * lanes)
+			c := numbers(2 * rows * lanes)
+			for _, fresh := range []bool{true, false} {
+				want := make([]float32, len(c))
+				for i := range 2 * rows {
+					for l := range lanes {
+						at := x.Groups[i/rows] + i%rows*x.Row + l
+						sum := c[i*lanes+l]
+						if fresh {
+							sum = 0
+						}
+						for p, term := range x.Terms {
+							sum += a[at+term/4] * w[p*lanes+l]
+						}
+						want[i*lanes+l] = sum
+					}
+				}
+				x.Multiply(c, a, w, lanes, fresh)
+				for k := range want {
+					if c[k] != want[k] {
+						t.Fatalf("%d rows of %d lanes, fresh %v: element %d is %v, not %v", rows, lanes, fresh, k, c[k], want[k])
+					}
+				}
+			}
+		}
+	}
+}

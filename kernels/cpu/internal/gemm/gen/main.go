@@ -67,6 +67,10 @@ func main() {
 	quadSums()
 	byteTerms()
 	packRuns()
+	for _, rows := range []int{1, 4} {
+		lanes(rows, 1)
+		lanes(rows, 2)
+	}
 	byteRows()
 	for panels := 1; panels <= 2; panels++ {
 		bytePanels(panels, false)
