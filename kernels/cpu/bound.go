@@ -312,7 +312,7 @@ func (w *programBounds) seconds(b *bounds, t symtile.Tiling, open symtile.DimSet
 		}
 	}
 	for n, info := range w.c.ops {
-		if info.running == nil && !w.again[n] {
+		if info.running == nil && info.lanes < 0 && !w.again[n] {
 			w.op(n)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/selection"
@@ -123,6 +124,11 @@ const vectorElements = 8
 // cosine, power and all functions of f64 have no machine code.
 const scalarFlops = 2 * 2 * vectorElements
 
+// laneFlops are flop of the peak in the time of one flop of a dot of lanes: each of its
+// multiply-adds loads both operands, where a core loads two vectors a cycle and multiplies
+// two.
+const laneFlops = 2
+
 // iotaShare is what an element of an iota takes, which loops in Go write, of one that they
 // convert: 0.15 ns on a core of Zen 5 at 3.9 GHz, six tenths of a cycle of three.
 const iotaShare = 1.0 / 5
@@ -196,6 +202,9 @@ type opCount struct {
 	users   []int
 	// Masks of its tile do not depend on ragged tiles only.
 	masked bool
+	// Of a dot that may multiply lanes, of its windows, and of the transposes that read
+	// it: the dot; −1 of all else.
+	lanes int
 }
 
 // A counter counts what a program does at tilings, without building the concrete
@@ -249,6 +258,9 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	}
 	for n := range p.Ops {
 		c.findTiled(n)
+	}
+	for n := range p.Ops {
+		c.findLanes(n)
 	}
 	for n := range p.Ops {
 		if r := running.Of(p, n); r != nil {
@@ -407,6 +419,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 
 		scattered: -1,
 		places:    selection.ReadBy(p, n),
+		lanes:     -1,
 	}
 	x.function = x.weight > 1
 	if x.function && op.Code.Elementwise() {
@@ -497,6 +510,41 @@ func (c *counter) findTiled(n int) {
 			c.ops[a].tiled = true
 		}
 	}
+}
+
+// findLanes notes a dot whose batch may be lanes of vectors, see lowering.hasLanes: that of
+// a convolution by channel whose channels are the last dimension of the weights.
+func (c *counter) findLanes(n int) {
+	op := c.ops[n].op
+	if op.Code != hlo.OpDot || !gemm.HasLanes() ||
+		portable.ClassOf(op.Instr.Shape.DType) != portable.Float32 ||
+		c.p.Ops[op.Args[0]].Code != symtile.OpUnfold {
+		return
+	}
+	a := op.Instr.Attrs
+	dims := op.Instr.Operands[1].Shape.Dims
+	if len(a.RHSBatch) != 1 ||
+		hlo.RowMajor(dims)[a.RHSBatch[0]] != 1 ||
+		product(dims, c.ops[n].parts[1][2]) != 1 {
+		return
+	}
+	readers := readersOf(c.p, op.Instr)
+	turned := func(r int) bool { return c.ops[r].op.Code == hlo.OpTranspose }
+	if len(readers) == 0 || slices.ContainsFunc(readers, func(r int) bool { return !turned(r) }) {
+		return
+	}
+	for _, k := range append(readers, n, op.Args[0]) {
+		c.ops[k].lanes = n
+	}
+}
+
+// inLanes reports whether an op is a dot of lanes, or has no work since a dot is one.
+func (c *counter) inLanes(info *opCount) bool {
+	if info.lanes < 0 {
+		return false
+	}
+	dot := c.ops[info.lanes].op
+	return c.extents.Sizes(dot.Args[1])[dot.Instr.Attrs.RHSBatch[0]]%gemm.LaneUnit == 0
 }
 
 // scratchWidth is bytes that an element takes in scratch.
@@ -596,7 +644,8 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	k := &c.counts
 	info := &c.ops[n]
 	along := info.running != nil && c.runs(info.running)
-	if along && info.kind != opReduces {
+	if along && info.kind != opReduces ||
+		info.kind != opMultiplies && c.inLanes(info) {
 		return
 	}
 	size := x.Elements(n)
@@ -862,6 +911,10 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	}
 	k.work += size * terms * runs
 	k.products += size * terms * runs
+	if c.inLanes(info) {
+		k.dots += 2 * laneFlops * size * terms * runs
+		return size / float64(x.Sizes(right)[info.parts[1][0][0]])
+	}
 	k.dots += 2 * size * terms * runs
 	k.left += x.Elements(left) * runs
 	k.right += x.Elements(right) * runs

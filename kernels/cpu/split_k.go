@@ -66,7 +66,7 @@ func (l *lowering) planSplit() {
 				count, _ := l.p.Space.Dims[d].Tiles.Value()
 				trips *= count
 			}
-			if dot || trips >= parts && l.jit {
+			if dot || trips >= parts {
 				l.split = &splitK{
 					parts: parts,
 					ops:   ops,
@@ -131,6 +131,7 @@ func ownLoop(p *symtile.Program, ops []int) bool {
 func jitReducible(op symtile.Op) bool {
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()
 	return ok && len(op.Args) == 2 &&
+		vector.Supported() &&
 		op.Instr.Shape.DType == hlo.F32 &&
 		vector.Reductions[monoid].Exists()
 }
