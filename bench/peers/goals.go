@@ -31,7 +31,7 @@ var (
 var targets = []target{
 	{
 		what: "sgemm over the best of OpenBLAS, MKL, oneDNN", families: []string{"sgemm"}, peers: libraries,
-		mean: 1, least: 0.92, cause: "large squares copy the left operand once for each tile of columns and the right one for each of rows, while the kernel is near its peak; rows 16 KiB apart, read in place, compete for the same lines of the first cache",
+		mean: 1, least: 0.92, cause: "copies of operands take a few percent of large squares, while the kernel is near its peak, and before go27 blocks of few terms read and wrote the result again; rows 16 KiB apart, read in place, compete for the same lines of the first cache",
 	},
 	{
 		what: "bf16 products over oneDNN", families: []string{"bf16gemm"}, peers: []string{"onednn"},
@@ -65,7 +65,7 @@ var targets = []target{
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
-		mean: 1, cause: "windows are copied before they are packed, and weights packed in the run, oneDNN's before it; 147 terms of a window of 7×7 are few for the stores of each block; bytes are multiplied as 16 bits without VNNI",
+		mean: 1, cause: "weights are packed in the run, oneDNN's before it; 147 terms of a window of 7×7 are few for the stores of each block; before go27 windows were copied to a matrix; bytes are multiplied as 16 bits without VNNI",
 	},
 	{
 		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,
@@ -76,7 +76,7 @@ var targets = []target{
 	},
 	{
 		what: "fusions of models over XLA:CPU", families: []string{"model"}, peers: []string{"xla"},
-		mean: 1.3, least: 0.9, cause: "products of f32 that both do near the peak of the multiply-adds; why the gradient of a weight (05: 2048×512 of 32 terms) takes longer on one thread is not known",
+		mean: 1.3, least: 0.9, cause: "products of f32 that both do near the peak of the multiply-adds; stores of blocks of 32 terms (05) wait for lines of the result from memory",
 	},
 	{
 		what: "fusions of models over torch.compile", families: []string{"model"}, peers: []string{"inductor"},
