@@ -516,7 +516,7 @@ func (c *counter) findTiled(n int) {
 // a convolution by channel whose channels are the last dimension of the weights.
 func (c *counter) findLanes(n int) {
 	op := c.ops[n].op
-	if op.Code != hlo.OpDot || !gemm.HasLanes() ||
+	if op.Code != hlo.OpDot ||
 		portable.ClassOf(op.Instr.Shape.DType) != portable.Float32 ||
 		c.p.Ops[op.Args[0]].Code != symtile.OpUnfold {
 		return
