@@ -44,7 +44,7 @@ var targets = []target{
 	{
 		what: "row fusions, share of the roof", mean: 0.95,
 		families: []string{"layernorm", "rmsnorm", "gelu", "bias_gelu", "chain", "add"},
-		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; two cores of one last cache share the rate of those stores, those of two do not, and a hypervisor moves them",
+		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads their rate changes from run to run, as the hypervisor places the cores (BenchmarkLanes)",
 	},
 	{
 		what: "softmax, share of the roof", families: []string{"softmax"}, mean: 0.9,
