@@ -166,6 +166,7 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		Past:    d.past,
 		Caches:  d.caches,
 		Windows: d.left.windows,
+		Weights: d.right.weights,
 	}
 	if d.left.phases != nil &&
 		isFinite(w, d, x, multiply) {
@@ -511,6 +512,8 @@ type matrixOperand struct {
 	pack step
 	// The windows that it is, which package gemm reads in their array; see unpackWindows.
 	windows *gemm.Windows
+	// Where its rows lie, of a right operand that package gemm packs from there.
+	weights *gemm.Weights
 	// What of it is not between the elements of a dilated array; nil where nothing is.
 	phases *phasedWindows
 }
@@ -756,6 +759,11 @@ func operandMatrices[T portable.Number](
 	if b.l.packsUnfold(op.Args[k]) {
 		strides, _ = b.l.viewStrides(source)
 	}
+	start := int64(0)
+	if b.l.packsReverse(op.Args[k]) {
+		strides = stridesOf(from, b.l.p.Ops[source.Args[0]].Tile)
+		strides, start = reversedStrides(source, strides)
+	}
 	sizes := source.Tile.Sizes()
 	together := x.collapse(sizes, strides, parts)
 	// Masked terms must be zero in both operands, for NaN would survive a product
@@ -768,8 +776,13 @@ func operandMatrices[T portable.Number](
 			masked = append(masked, d)
 		}
 	}
-	if together && masked == nil &&
+	if together && masked == nil && start == 0 &&
 		from.class == portable.ClassFor[T]() {
+		return x
+	}
+	if k == 1 && masked == nil && b.keeps == nil &&
+		b.l.readsWeights(op) &&
+		x.unpackWeights(sizes, strides, start, parts) {
 		return x
 	}
 	if k == 0 && masked == nil &&
@@ -778,8 +791,10 @@ func operandMatrices[T portable.Number](
 		x.phases = phasesOf(b, op, x, strides, parts)
 		return x
 	}
+	view := permutedView(sizes, strides, slices.Concat(parts...))
+	view.start = start
 	packOperand[T](
-		b, op, k, x, strides, masked, slices.Concat(parts...),
+		b, op, k, x, view, masked, slices.Concat(parts...),
 	)
 	c.temporaries = append(c.temporaries, x.v)
 	return x
@@ -805,6 +820,36 @@ func (l *lowering) operandParts(op symtile.Op, k int) [][]int64 {
 // for it.
 func (l *lowering) packsUnfold(n int) bool {
 	return l.packedByDot(n) && l.arg(l.p.Ops[n], 0).where != inSplat
+}
+
+// packsReverse reports whether an op is a reverse that one dot alone packs, from the operand of
+// the reverse, as packsUnfold.
+func (l *lowering) packsReverse(n int) bool {
+	return l.readsReversed(n) && l.arg(l.p.Ops[n], 0).where != inSplat
+}
+
+// readsReversed reports whether an op is a reverse that one dot alone reads, as weights.
+func (l *lowering) readsReversed(n int) bool {
+	op := l.p.Ops[n]
+	if op.Code != hlo.OpReverse || l.copies.ops[n] != nil {
+		return false
+	}
+	reader := l.onlyReader(n)
+	return reader >= 0 && isDot(l.p.Ops[reader]) &&
+		l.p.Ops[reader].Args[1] == n &&
+		l.readsWeights(l.p.Ops[reader])
+}
+
+// reversedStrides are the strides of a reverse, of an operand with strides, and where it begins:
+// at the last element.
+func reversedStrides(op symtile.Op, from []int64) (strides []int64, start int64) {
+	sizes := op.Tile.Sizes()
+	strides = slices.Clone(from)
+	for _, d := range op.Instr.Attrs.Dimensions {
+		start += (sizes[d] - 1) * from[d]
+		strides[d] = -from[d]
+	}
+	return strides, start
 }
 
 // packedByDot reports whether an op is an unfold that one dot alone reads, and not in
@@ -1033,6 +1078,66 @@ func readsWindows[T portable.Number](
 		return x.v.class == portable.Float64
 	}
 	return false
+}
+
+// readsWeights reports whether a dot has kernels that pack its right operand from where it lies,
+// though its terms have no one stride.
+func (l *lowering) readsWeights(dot symtile.Op) bool {
+	class := portable.ClassOf(dot.Instr.Shape.DType)
+	right := l.p.Ops[dot.Args[1]]
+	if class != portable.ClassOf(right.Instr.Shape.DType) ||
+		class != portable.Float32 && class != portable.Float64 ||
+		l.halves(dot) != gemm.MultiplyAdds ||
+		l.hasLanes(dot) || l.unfoldsDilated(dot.Args[0]) ||
+		masksAny(right.Tile, dot.Instr.Attrs.RHSContract) {
+		return false
+	}
+	left := l.p.Ops[dot.Args[0]].Tile.Sizes()
+	rows := product(left, l.operandParts(dot, 0)[1])
+	return fillsPanels(class, int(rows))
+}
+
+// unfoldsDilated reports whether an op is windows of an array with gaps, whose phases are
+// products with rows of one stride.
+func (l *lowering) unfoldsDilated(n int) bool {
+	op := l.p.Ops[n]
+	if op.Code != symtile.OpUnfold {
+		return false
+	}
+	pad := l.p.Ops[op.Args[0]]
+	return pad.Code == hlo.OpPad &&
+		slices.ContainsFunc(pad.Instr.Attrs.Padding, func(p hlo.PadDim) bool {
+			return p.Interior > 0
+		})
+}
+
+// unpackWeights makes the operand runs of rows of a view. It reports false where runs are too
+// short, or a batch or columns have several strides.
+func (x *matrixOperand) unpackWeights(
+	sizes, strides []int64, start int64, parts [][]int64,
+) bool {
+	batch := permutedView(sizes, strides, parts[0])
+	terms := permutedView(sizes, strides, parts[1])
+	columns := permutedView(sizes, strides, parts[2])
+	run := terms.dims[len(terms.dims)-1]
+	if len(batch.dims) > 1 || len(columns.dims) > 1 ||
+		run.size < gemm.MinRun || run.stride < 0 ||
+		batch.dims[0].stride < 0 || columns.dims[0].stride < 0 {
+		return false
+	}
+	x.strides = [3]int64{
+		batch.dims[0].stride,
+		run.stride,
+		columns.dims[0].stride,
+	}
+	x.weights = &gemm.Weights{
+		Terms: int(run.size),
+		Runs:  terms.starts(),
+	}
+	for k := range x.weights.Runs {
+		x.weights.Runs[k] += int(start)
+	}
+	return true
 }
 
 // unpackWindows makes the operand windows of a view. It reports false where terms are in no
@@ -1431,7 +1536,7 @@ func (x *matrixOperand) collapse(sizes, strides []int64, parts [][]int64) bool {
 // packOperand makes a copy of argument k in the order.
 func packOperand[T portable.Number](
 	b *block, op symtile.Op, k int,
-	x *matrixOperand, strides, masked, order []int64,
+	x *matrixOperand, view *stridedView, masked, order []int64,
 ) {
 	// The copy is dense: batch, then rows, then columns. Zeros in place of masked
 	// terms are written after the copy, since the copy brings whatever is there.
@@ -1446,7 +1551,6 @@ func packOperand[T portable.Number](
 		x.extents[2],
 		1,
 	}
-	view := permutedView(source.Sizes(), strides, order)
 	if x.v.short = from.short; x.v.short != 0 {
 		x.pack = shortWindows(view, x.v, from)
 		return

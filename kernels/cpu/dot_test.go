@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -115,6 +116,10 @@ var convolutions = []string{
 	"x = %[1]s[2,10,9,16] parameter(0)\nw = %[1]s[3,3,16,6] parameter(1)\nr = %[2]s[2,10,9,6] convolution(x, w), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01io->b01f",
 	"x = %[1]s[2,4,19,11] parameter(0)\nw = %[1]s[5,4,3,2] parameter(1)\nr = %[2]s[2,5,13,10] convolution(x, w), window={size=3x2 pad=0_0x0_0 rhs_dilate=3x1}, dim_labels=bf01_oi01->bf01",
 	"x = %[1]s[3,21,8] parameter(0)\nw = %[1]s[4,8,5] parameter(1)\nr = %[2]s[3,20,5] convolution(x, w), window={size=4 pad=1_1}, dim_labels=b0f_0io->b0f",
+	// reversed weights: of windows, of rows of channels, of columns
+	"x = %[1]s[2,9,8,24] parameter(0)\nw = %[1]s[3,3,34,24] parameter(1)\nv = %[1]s[3,3,34,24] reverse(w), dimensions={0,1}\nr = %[2]s[2,9,8,34] convolution(x, v), window={size=3x3 pad=1_1x1_1}, dim_labels=b01f_01oi->b01f",
+	"x = %[1]s[1,9,8,24] parameter(0)\nw = %[1]s[3,2,24,40] parameter(1)\nr = %[2]s[1,9,8,40] convolution(x, w), window={size=3x2 pad=1_1x0_1 rhs_reversal=1x1}, dim_labels=b01f_01io->b01f",
+	"x = %[1]s[1,7,8,16] parameter(0)\nw = %[1]s[3,2,16,8] parameter(1)\nv = %[1]s[3,2,16,8] reverse(w), dimensions={0,3}\nu = %[1]s[3,2,16,8] reverse(v), dimensions={1,2}\nr = %[2]s[1,7,8,8] convolution(x, u), window={size=3x2 pad=1_1x0_1}, dim_labels=b01f_01io->b01f",
 }
 
 // TestConvolutions compares convolutions with the reference for random plans.
@@ -143,6 +148,29 @@ func TestWindowsAreCopiedOnce(t *testing.T) {
 	defer k.Close()
 	if strings.Contains(k.Source(), "unfold") {
 		t.Errorf("windows are unfolded:\n%s", k.Source())
+	}
+}
+
+// TestWeightsArePackedOnce: weights of some channels, and reversed ones, are packed from where
+// they lie.
+func TestWeightsArePackedOnce(t *testing.T) {
+	if !fillsPanels(portable.Float32, 100) {
+		t.Skip("no kernels read weights here")
+	}
+	p, _ := landscape(t, fmt.Sprintf(convolutions[4], "f32", "f32"))
+	for _, tiles := range []symtile.Tiling{
+		{2, 9, 8, 34, 3, 3, 24}, {1, 9, 8, 32, 3, 3, 8}, {1, 9, 8, 17, 1, 3, 12},
+	} {
+		k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: tiles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		for _, copied := range []string{"reverse", ".arranged"} {
+			if strings.Contains(k.Source(), copied) {
+				t.Errorf("plan %v copies weights:\n%s", tiles, k.Source())
+			}
+		}
 	}
 }
 

@@ -165,7 +165,7 @@ func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 		b.alias(n)
 		return
 	}
-	if b.l.packsUnfold(n) {
+	if b.l.packsUnfold(n) || b.l.packsReverse(n) {
 		b.l.results[n] = b.l.results[op.Args[0]]
 		return
 	}
@@ -276,7 +276,6 @@ func (l *lowering) viewStrides(op symtile.Op) (strides []int64, start int64) {
 	from := hlo.RowMajor(
 		l.p.Ops[op.Args[0]].Tile.Sizes(),
 	)
-	sizes := op.Tile.Sizes()
 	strides = make([]int64, len(op.Tile))
 	// Dimensions that a broadcast adds keep the stride 0. A reverse begins at the
 	// last element.
@@ -292,10 +291,7 @@ func (l *lowering) viewStrides(op symtile.Op) (strides []int64, start int64) {
 		}
 	case hlo.OpReverse:
 		copy(strides, from)
-		for _, d := range op.Instr.Attrs.Dimensions {
-			start += (sizes[d] - 1) * from[d]
-			strides[d] = -from[d]
-		}
+		return reversedStrides(op, from)
 	case symtile.OpUnfold:
 		l.unfoldStrides(op, from, strides)
 	}

@@ -329,7 +329,8 @@ func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 		if !slices.Contains(user.Args, n) || !l.copies.lowered[k] {
 			continue
 		}
-		if uses++; user.Code != hlo.OpDot {
+		uses++
+		if user.Code != hlo.OpDot && !l.readsReversed(k) {
 			return nil
 		}
 	}

@@ -100,6 +100,10 @@ type Product[T Element] struct {
 	// ReadsByteWindows say which products can read them.
 	Windows *Windows
 	first   int // The term of Windows that is the first one.
+	// Weights, where it is not nil, says where the rows of B lie; ReadsWindows says which
+	// products can read them.
+	Weights *Weights
+	begin   int // The row of Weights that is the first one.
 	// Short, where it has bytes, is A or B as it lies in memory, with the strides of the
 	// matrix, whose Data is not read. ReadsBytes and ReadsHalves say which products can.
 	Short [2]Short
@@ -183,7 +187,7 @@ func (x Product[T]) Multiply(scratch []T) {
 	}
 	// the same product transposed has rows of M elements
 	if x.N == 1 && x.M >= 16 &&
-		x.Windows == nil &&
+		x.Windows == nil && x.Weights == nil &&
 		x.C.Row == 1 && x.Panels == 0 {
 		x.C, x.A, x.B = Matrix[T]{
 			x.C.Data, x.M, 1,
@@ -302,6 +306,10 @@ func (x Product[T]) FromTerm(first int) Product[T] {
 			x.first += first
 			continue
 		}
+		if k == 1 && x.Weights != nil {
+			x.begin += first
+			continue
+		}
 		at := first * m.Col
 		if k == 1 {
 			at = first * m.Row
@@ -346,6 +354,10 @@ func (x Product[T]) check() {
 	case x.Short[0].check("the left operand", x.A.Row, x.A.Col, x.M, x.K):
 	default:
 		x.A.check("the left operand", x.M, x.K)
+	}
+	if x.Weights != nil {
+		x.checkWeights()
+		return
 	}
 	if x.Panels == 0 {
 		if !x.Short[1].check("the right operand", x.B.Row, x.B.Col, x.K, x.N) {

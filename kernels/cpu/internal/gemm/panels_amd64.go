@@ -249,6 +249,9 @@ type product struct {
 	// Where a is windows: what they are of, and whether blocks read them in place.
 	windows windowSource
 	inPlace bool
+	// Where b is weights: where they lie, and the row that is row 0.
+	weights *Weights
+	begin   int
 }
 
 // A prefetch is what is needed soon: columns of cache lines, next bytes apart, in each a
@@ -258,7 +261,12 @@ type prefetch struct {
 	next, stride, lines int
 	// The columns, and the lines of the first column that are done.
 	columns, doneLines int
+	after              rest
 }
+
+// A rest is the terms, and columns, of b that are prefetched after others, which their rows are
+// not one stride from.
+type rest struct{ t, j, terms, columns int }
 
 // ofColumns is the prefetch of terms of columns of b, of elements of size bytes.
 func ofColumns(b byteMatrix, terms, columns, size int) prefetch {
@@ -310,6 +318,8 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 		k:        x.K,
 		packing:  x.Packing,
 		apart:    x.Panels * f.bytes,
+		weights:  x.Weights,
+		begin:    x.begin,
 	}
 	p.slab = byteMatrix{
 		unsafe.Pointer(unsafe.SliceData(scratch)),
@@ -323,7 +333,7 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 	}
 	p.checkScratch(len(scratch) * f.bytes)
 	switch {
-	case p.apart != 0 || x.Windows != nil:
+	case p.apart != 0 || x.Windows != nil || x.Weights != nil:
 		p.slabs(x.Fresh, x.Past)
 	case p.usesGemv():
 		p.clear(x.Fresh)
@@ -406,9 +416,7 @@ func (p *product) block(i, j, t int) {
 			)
 		}
 		if i == 0 {
-			p.packPanels(
-				panel, p.right(t, j), terms, columns,
-			)
+			p.packTerms(panel, j, t, terms, columns)
 		}
 		p.prefetches[0] = p.nextPanels(
 			i, j+each, t, begin, end, n+panelGroup,
@@ -447,7 +455,13 @@ func (p *product) panel() int {
 // right is b from row t and column j on, where a panel begins.
 func (p *product) right(t, j int) byteMatrix {
 	from := p.b
-	if p.apart == 0 {
+	switch {
+	case p.weights != nil:
+		t += p.begin
+		run := p.weights.Runs[t/p.weights.Terms]
+		from.p = unsafe.Add(from.p, run*p.bytes)
+		return from.at(t%p.weights.Terms, j)
+	case p.apart == 0:
 		return from.at(t, j)
 	}
 	from.p = unsafe.Add(from.p, t*from.row+j/p.width()*p.apart)
@@ -506,13 +520,27 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 			columns: columns / p.width(),
 		}
 	}
-	return prefetch{
-		p:       uintptr(from.p),
-		next:    64,
-		stride:  from.row,
-		lines:   min(p.terms, p.k-t),
-		columns: columns * p.bytes / 64,
+	return p.ofRight(rest{t, j, min(p.terms, p.k-t), columns})
+}
+
+// ofRight is the prefetch of a part of b, of which the first run is first.
+func (p *product) ofRight(x rest) prefetch {
+	terms := min(x.terms, p.runFrom(x.t))
+	f := ofColumns(
+		p.right(x.t, x.j), terms, x.columns, p.bytes,
+	)
+	x.t += terms
+	x.terms -= terms
+	f.after = x
+	return f
+}
+
+// more reports whether there is more to prefetch.
+func (p *product) more(f *prefetch) bool {
+	if f.columns == 0 && f.after.terms > 0 {
+		*f = p.ofRight(f.after)
 	}
+	return f.columns > 0
 }
 
 // slabAt is the slab of rows and terms from i and t on.
@@ -602,6 +630,26 @@ func (p *product) packedFrom(stride int) int {
 	return minPackedWideRows
 }
 
+// packTerms packs panels of the columns of b from j on, terms from t on, run by run.
+func (p *product) packTerms(to byteMatrix, j, t, terms, columns int) {
+	for end := t + terms; t < end; {
+		some := min(end-t, p.runFrom(t))
+		p.packPanels(to, p.right(t, j), some, columns)
+		if t += some; t < end {
+			to = to.at(some, 0)
+		}
+	}
+}
+
+// runFrom is the terms from t on whose rows of b are one stride apart.
+func (p *product) runFrom(t int) int {
+	if p.weights == nil {
+		return p.k - t
+	}
+	n := p.weights.Terms
+	return n - (p.begin+t)%n
+}
+
 // packPanels packs panels of some rows and columns of b.
 func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 	if p.apart != 0 {
@@ -625,7 +673,7 @@ func (p *product) packPanels(to, from byteMatrix, terms, columns int) {
 		part := from.at(0, j)
 		switch {
 		case !p.packsPanel(part, width):
-		case part.col != p.bytes:
+		case part.col != p.bytes || width < p.width():
 			p.transposeFrom(to, part, terms, width)
 		default:
 			p.copy(to, part, terms)
@@ -640,8 +688,8 @@ func copyLines(rows int, to *byte, panel int, from *byte, fromStride int) {
 
 // packsPanel reports whether a number of columns of b at from are packed.
 func (p *product) packsPanel(from byteMatrix, columns int) bool {
-	if p.apart != 0 {
-		return false
+	if p.apart != 0 || p.weights != nil {
+		return p.apart == 0
 	}
 	if from.col != p.bytes ||
 		columns < p.width() ||
@@ -701,7 +749,7 @@ func (p *product) run(multiply kernel, c, a, b byteMatrix, blocks, rows, k int) 
 	each := k / 4 * lines // of a block
 	for x := range p.prefetches {
 		f := &p.prefetches[x]
-		for each > 0 && f.columns > 0 {
+		for each > 0 && p.more(f) {
 			soon, step, taken := f.take(blocks * each)
 			some := (taken + each - 1) / each
 			multiply(

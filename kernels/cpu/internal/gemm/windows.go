@@ -27,7 +27,18 @@ const (
 	maxRuns = 128
 )
 
-// ReadsWindows reports whether Multiply reads windows of so many rows.
+// Weights are where the rows of B lie, if they are in runs of some rows, as the weights of some
+// channels are for each place of a window:
+//
+//	b[p][j] = Data[Runs[p/Terms] + p%Terms·Row + j·Col]
+//
+// They are packed from there to panels.
+type Weights struct {
+	Terms int   // The rows of a run.
+	Runs  []int // Where runs begin, in elements.
+}
+
+// ReadsWindows reports whether Multiply reads windows, or weights, of so many rows.
 func ReadsWindows[T Element](rows int) bool { return FillsPanels[T](rows) }
 
 // checkWindows panics unless all elements of A are in its slice.
@@ -60,4 +71,26 @@ func (w *Windows) last(groups, runs, row int) int {
 	run := slices.Max(w.Runs[:runs])
 	rows := (w.Rows - 1) * row
 	return group + rows + run + w.Terms - 1
+}
+
+// checkWeights panics unless all elements of B are in its slice.
+func (x Product[T]) checkWeights() {
+	w := x.Weights
+	rows := x.begin + x.K
+	last := (w.Terms-1)*x.B.Row + (x.N-1)*x.B.Col
+	runs := 0
+	if w.Terms > 0 {
+		runs = (rows-1)/w.Terms + 1
+	}
+	if runs == 0 || runs > len(w.Runs) ||
+		x.B.Row < 0 || x.B.Col < 0 ||
+		x.Panels != 0 || !ReadsWindows[T](x.M) ||
+		slices.Min(w.Runs[:runs]) < 0 ||
+		slices.Max(w.Runs[:runs])+last >= len(x.B.Data) {
+		panic(fmt.Sprintf(
+			"gemm: weights of %d×%d in %d runs are not in %d elements",
+			x.K, x.N,
+			len(w.Runs), len(x.B.Data),
+		))
+	}
 }

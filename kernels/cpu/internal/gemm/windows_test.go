@@ -186,3 +186,88 @@ func TestLanes(t *testing.T) {
 		}
 	}
 }
+
+// TestWeights multiplies by rows that lie in runs, with columns or rows contiguous, and by the
+// matrix that they are: the results have the same bits, from any term on.
+func TestWeights(t *testing.T) {
+	if !ReadsWindows[float32](100) {
+		t.Skip("no kernels read weights here")
+	}
+	for _, s := range []struct{ m, n, terms, runs int }{
+		{8, 64, 8, 9},
+		{50, 33, 20, 9},    // a narrow last panel
+		{37, 5, 41, 3},     // less than a panel
+		{300, 160, 640, 3}, // runs of several blocks, several slabs
+	} {
+		t.Run(fmt.Sprint(s), func(t *testing.T) {
+			for _, turned := range []bool{false, true} {
+				testWeights[float32](t, s.m, s.n, s.terms, s.runs, turned)
+				testWeights[float64](t, s.m, s.n, s.terms, s.runs, turned)
+			}
+		})
+	}
+}
+
+// testWeights compares products of runs in backward order, some elements apart.
+func testWeights[T float32 | float64](t *testing.T, m, n, terms, runs int, turned bool) {
+	random := rand.New(rand.NewPCG(1, 2))
+	numbers := func(n int) []T {
+		all := make([]T, n)
+		for k := range all {
+			all[k] = T(random.NormFloat64())
+		}
+		return all
+	}
+	w := &Weights{Terms: terms}
+	k, each := terms*runs, terms*n+7
+	right := Matrix[T]{numbers(runs*each - 7), n, 1}
+	if turned {
+		right.Row, right.Col = 1, terms
+	}
+	var rows []T
+	for r := range runs {
+		w.Runs = append(w.Runs, (runs-1-r)*each)
+		for p := range terms {
+			for j := range n {
+				rows = append(rows, right.Data[w.Runs[r]+p*right.Row+j*right.Col])
+			}
+		}
+	}
+	for _, first := range []int{0, 5} {
+		x := Product[T]{
+			A: Dense(numbers(m*k), k), B: Dense(rows, n), C: Dense(make([]T, m*n), n),
+			M: m, N: n, K: k - first, Fresh: true,
+		}
+		y := x
+		y.B, y.C, y.Weights = right, Dense(make([]T, m*n), n), w
+		if first > 0 {
+			x, y = x.FromTerm(first), y.FromTerm(first)
+		}
+		x.Multiply(make([]T, x.Scratch()))
+		y.Multiply(make([]T, y.Scratch()))
+		for i := range x.C.Data {
+			if x.C.Data[i] != y.C.Data[i] {
+				t.Fatalf("%T, turned %v, from term %d: element %d is %v, not %v", rows[0], turned, first, i, y.C.Data[i], x.C.Data[i])
+			}
+		}
+	}
+}
+
+// TestWeightsOutside refuses weights that are not in the array.
+func TestWeightsOutside(t *testing.T) {
+	if !ReadsWindows[float32](20) {
+		t.Skip("no kernels read weights here")
+	}
+	x := Product[float32]{
+		B: Matrix[float32]{make([]float32, 50+7*4+3), 4, 1}, M: 20, N: 3, K: 16,
+		Weights: &Weights{Terms: 8, Runs: []int{50, 0}},
+	}
+	x.checkWeights()
+	x.B.Data = x.B.Data[1:]
+	defer func() {
+		if recover() == nil {
+			t.Error("weights behind the array were not refused")
+		}
+	}()
+	x.checkWeights()
+}
