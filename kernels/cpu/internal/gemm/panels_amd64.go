@@ -468,14 +468,15 @@ func (p *product) right(t, j int) byteMatrix {
 	return from
 }
 
-// nextSlab is the prefetch of what follows the slab at i, t.
+// nextSlab is the prefetch of what follows the slab at i, t, also where slabs are read in place:
+// the hardware fetches along a row only, and begins anew in each. 5 % of 4096×64×4096 on a
+// Zen 4.
 func (p *product) nextSlab(i, t int) prefetch {
 	if i += p.rows; i >= p.m {
 		i, t = 0, t+p.terms
 	}
 	if t >= p.k ||
 		p.windows.Windows != nil ||
-		!p.packsSlab(p.a) ||
 		p.a.col != p.bytes {
 		return prefetch{}
 	}
