@@ -31,7 +31,7 @@ var (
 var targets = []target{
 	{
 		what: "sgemm over the best of OpenBLAS, MKL, oneDNN", families: []string{"sgemm"}, peers: libraries,
-		mean: 1, least: 0.92, cause: "copies of operands take a few percent of large squares, while the kernel is near its peak, and before go27 blocks of few terms read and wrote the result again; rows 16 KiB apart, read in place, compete for the same lines of the first cache",
+		mean: 1, least: 0.92, cause: "copies of operands take a few percent of large squares, while the kernel is near its peak; before go27 blocks of few terms read and wrote the result again, and before go28 rows that are read in place were not fetched ahead",
 	},
 	{
 		what: "bf16 products over oneDNN", families: []string{"bf16gemm"}, peers: []string{"onednn"},

@@ -2,7 +2,10 @@
 
 package gemm
 
-import "testing"
+import (
+	"maps"
+	"testing"
+)
 
 // Blocks of a product of 2048³ on cores of several caches. Those of the first
 // are what was measured to be best on a core of 32 and 512 KiB and 16 MiB; panels of
@@ -47,6 +50,42 @@ func TestNarrowBlocking(t *testing.T) {
 		}
 		if x.n = 256; !x.packsSlab(byteMatrix{row: 16384, col: 4}) {
 			t.Errorf("%d lanes: rows of a wide product are not packed", f.lanes)
+		}
+	}
+}
+
+// What follows a part of a slab is fetched ahead, every line of it once: the next terms, and
+// behind the last those of the next rows. Nothing follows the last part.
+func TestNextPart(t *testing.T) {
+	const m, k, rows, terms, size = 100, 300, 48, 128, 4
+	for _, layout := range []byteMatrix{
+		{row: 16384, col: size},
+		{row: size, col: 16384},
+	} {
+		for _, x := range []struct{ i, p, toI, toP, rows, terms int }{
+			{0, 0, 0, 128, 48, 128},
+			{0, 128, 0, 256, 48, 44},
+			{48, 256, 96, 0, 4, 128},
+			{96, 256, 0, 0, 0, 0},
+		} {
+			next := nextPart(layout, x.i, x.p, rows, terms, m, k, size)
+			lines := map[uintptr]int{}
+			for next.columns > 0 {
+				p, step, taken := next.take(7)
+				for n := range taken {
+					lines[p/64+uintptr(n*step/64)]++
+				}
+			}
+			want := map[uintptr]int{}
+			for i := range x.rows {
+				for p := range x.terms {
+					at := (x.toI+i)*layout.row + (x.toP+p)*layout.col
+					want[uintptr(at/64)] = 1
+				}
+			}
+			if !maps.Equal(lines, want) {
+				t.Errorf("%v, part %v: %d lines, not %d", layout, x, len(lines), len(want))
+			}
 		}
 	}
 }

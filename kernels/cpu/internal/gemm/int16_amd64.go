@@ -105,7 +105,8 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 				strip.flags = freshFlag
 			}
 			slab := rows
-			if strip.readsPairs(x, sizes[0], count, terms) {
+			strip.prefetches[1] = nextPart(x, i, p, block, most, m, k, sizes[0])
+			if strip.readsPairs(x, sizes[0], count, terms, n) {
 				slab = byteMatrix{x.at(i, p).p, x.row, 4}
 			} else {
 				f.interleaveRows(rows, x.at(i, p), count, terms, sizes[0])
@@ -127,11 +128,26 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 }
 
 // readsPairs reports whether so many rows and terms of elements of size bytes are read as they
-// lie: they are pairs, and the second cache holds all sets of lines that rows compete for.
-func (p *product) readsPairs(a byteMatrix, size, rows, terms int) bool {
+// lie, by n columns: they are pairs, and the second cache holds all sets of lines that rows
+// compete for, or a copy would serve two panels at most.
+func (p *product) readsPairs(a byteMatrix, size, rows, terms, n int) bool {
 	return p.isDeep(p.caches) && size == 2 &&
 		a.col == size && terms%2 == 0 &&
-		rows*a.row <= p.caches.Filled().Second/4*3
+		(rows*a.row <= p.caches.Filled().Second/4*3 || n <= 2*p.width())
+}
+
+// nextPart is the prefetch of what follows the rows of x at i and their terms at p: the next
+// terms, at most so many of k, and behind the last those of the next of m rows.
+func nextPart(x byteMatrix, i, p, rows, most, m, k, size int) prefetch {
+	if p += most; p >= k {
+		i, p = i+rows, 0
+	}
+	if i >= m {
+		return prefetch{}
+	}
+	rows = min(rows, m-i)
+	terms := min(most, k-p)
+	return ofPart(x.at(i, p), rows, terms, size)
 }
 
 // nextPanel is the prefetch of what the panel of y at term p and column j is packed from;
@@ -146,7 +162,7 @@ func (f *pairFormat) nextPanel(y byteMatrix, p, j, k, n, size, most int) prefetc
 	terms := min(most, k-p)
 	columns := min(f.width(), n-j)
 	y = y.at(p, j)
-	return ofColumns(y, terms, columns, size)
+	return ofPart(y, terms, columns, size)
 }
 
 // interleaveRows joins pairs of k terms of m rows, of elements of size bytes.

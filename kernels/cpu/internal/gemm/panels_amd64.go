@@ -179,7 +179,7 @@ func (f *family) isNarrow(m, n int) bool {
 }
 
 // narrow is the blocking of a narrow product. Rows of a are read from where they are, in
-// pieces of 2 KiB and more, which the hardware fetches ahead; packing would touch each of
+// pieces of 2 KiB and more, the next ones of which kernels fetch ahead; packing would touch each of
 // its elements twice for a few multiply-adds. All panels of these terms take a quarter of
 // the second-level cache, and a slab three sixteenths.
 func (f *family) narrow(c Caches, m, n, k int) blocking {
@@ -268,22 +268,23 @@ type prefetch struct {
 // not one stride from.
 type rest struct{ t, j, terms, columns int }
 
-// ofColumns is the prefetch of terms of columns of b, of elements of size bytes.
-func ofColumns(b byteMatrix, terms, columns, size int) prefetch {
-	if b.row == size { // columns are contiguous
+// ofPart is the prefetch of so many rows and columns of x, of elements of size bytes, line by
+// line of all rows or columns that are contiguous.
+func ofPart(x byteMatrix, rows, columns, size int) prefetch {
+	if x.row == size { // columns are contiguous
 		return prefetch{
-			p:       uintptr(b.p),
-			next:    b.col,
+			p:       uintptr(x.p),
+			next:    x.col,
 			stride:  64,
-			lines:   (terms*size + 63) / 64,
+			lines:   (rows*size + 63) / 64,
 			columns: columns,
 		}
 	}
 	return prefetch{
-		p:       uintptr(b.p),
+		p:       uintptr(x.p),
 		next:    64,
-		stride:  b.row,
-		lines:   terms,
+		stride:  x.row,
+		lines:   rows,
 		columns: (columns*size + 63) / 64,
 	}
 }
@@ -476,17 +477,12 @@ func (p *product) nextSlab(i, t int) prefetch {
 		i, t = 0, t+p.terms
 	}
 	if t >= p.k ||
-		p.windows.Windows != nil ||
-		p.a.col != p.bytes {
+		p.windows.Windows != nil {
 		return prefetch{}
 	}
-	return prefetch{
-		p:       uintptr(p.a.at(i, t).p),
-		next:    64,
-		stride:  p.a.row,
-		lines:   min(p.rows, p.m-i),
-		columns: min(p.terms, p.k-t) * p.bytes / 64,
-	}
+	rows := min(p.rows, p.m-i)
+	terms := min(p.terms, p.k-t)
+	return ofPart(p.a.at(i, t), rows, terms, p.bytes)
 }
 
 // nextPanels is the prefetch of what group n of panels will be read from: rows
@@ -527,7 +523,7 @@ func (p *product) nextPanels(i, j, t, begin, end, n int) prefetch {
 // ofRight is the prefetch of a part of b, of which the first run is first.
 func (p *product) ofRight(x rest) prefetch {
 	terms := min(x.terms, p.runFrom(x.t))
-	f := ofColumns(
+	f := ofPart(
 		p.right(x.t, x.j), terms, x.columns, p.bytes,
 	)
 	x.t += terms

@@ -145,11 +145,11 @@ type quadProduct struct {
 	// Scratch: panels follow each other, and so do the rows that their sums begin with.
 	slab, panels, turned byteMatrix
 	starts               []int32
-	unsigned             int      // 1 where b is unsigned
-	flip                 [4]byte  // of quads of a
-	factor               int32    // of the sums of b's columns
-	k, how               int      // quads of the slab, and whether c holds nothing yet
-	next                 prefetch // what panels are packed from next
+	unsigned             int         // 1 where b is unsigned
+	flip                 [4]byte     // of quads of a
+	factor               int32       // of the sums of b's columns
+	k, how               int         // quads of the slab, and whether c holds nothing yet
+	prefetches           [2]prefetch // what panels are packed from next, and the slab
 	windows              windowSource
 }
 
@@ -197,6 +197,9 @@ func (f *quadFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 	rows := evenParts(p.M, quadSlabRows, 6)
 	for i := 0; i < p.M; i += rows {
 		for k := 0; k < p.K; k += q.terms {
+			if q.windows.Windows == nil {
+				q.prefetches[1] = nextPart(q.a, i, k, rows, q.terms, p.M, p.K, sizes[0])
+			}
 			q.part(p, i, k, min(rows, p.M-i))
 		}
 	}
@@ -217,7 +220,7 @@ func (q *quadProduct) part(p Product[int32], i, k, rows int) {
 		columns := min(each, p.N-j)
 		b, c := q.b.at(k, j), q.c.at(i, j)
 		q.packPanels(b, columns, terms)
-		q.next = q.nextPanels(p, k, j+each)
+		q.prefetches[0] = q.nextPanels(p, k, j+each)
 		q.multiplyPanels(c, rows, columns)
 	}
 }
@@ -253,7 +256,7 @@ func (q *quadProduct) nextPanels(p Product[int32], k, j int) prefetch {
 	columns := quadPanels * 2 * q.lanes
 	columns = min(columns, p.N-j)
 	b := q.b.at(k, j)
-	return ofColumns(b, terms, columns, q.sizes[1])
+	return ofPart(b, terms, columns, q.sizes[1])
 }
 
 // A quadPanel is a packed panel and the row that its sums begin with.
@@ -582,15 +585,18 @@ func (q *quadProduct) blocks(at quadRun, blocks, rows, columns int) {
 	}
 	kernel := q.full[q.unsigned][rows-1]
 	turns := q.k / 4
-	for turns > 0 && q.next.columns > 0 {
-		soon, taken := at, 0
-		soon.ahead, soon.step, taken = q.next.take(blocks * turns)
-		some := (taken + turns - 1) / turns
-		q.run(kernel, soon, some)
-		if blocks -= some; blocks == 0 {
-			return
+	for x := range q.prefetches {
+		next := &q.prefetches[x]
+		for turns > 0 && next.columns > 0 {
+			soon, taken := at, 0
+			soon.ahead, soon.step, taken = next.take(blocks * turns)
+			some := (taken + turns - 1) / turns
+			q.run(kernel, soon, some)
+			if blocks -= some; blocks == 0 {
+				return
+			}
+			at = at.from(some * rows)
 		}
-		at = at.from(some * rows)
 	}
 	q.run(kernel, at, blocks)
 }
