@@ -135,10 +135,16 @@ func (x *memoryView) offsetOf(n int64) int64 {
 	return at
 }
 
+const (
+	// shortestStrip is the least number of elements of a strip, each of which is a call.
+	shortestStrip = 64
+	// shortestRow is that of a row, of which a call does many.
+	shortestRow = 8
+)
+
 // evenStrip is the length of strips, of at most limit elements, that are equal
-// parts of a row; 0 where they would be too short to be worth it.
-func evenStrip(row, limit int64) int64 {
-	const shortest = 64
+// parts of a row; 0 where they would be shorter than is worth it.
+func evenStrip(row, limit, shortest int64) int64 {
 	for n := min(row, limit); n >= shortest; n-- {
 		if row%n == 0 {
 			return n
@@ -148,14 +154,12 @@ func evenStrip(row, limit int64) int64 {
 }
 
 // bindViews lets the machine functions of a group read views and write sinks in
-// place. It returns the length that strips must have, 0 without views. All
-// views of a group have rows of one length, and only machine functions use
-// them, since loops in Go find strips in scratch.
-func bindViews(group []*instr, limit int64) (length int64) {
+// place. It returns the row whose parts strips must be, 0 without views: the elements that
+// divide the rows of all views. Only machine functions use them, since loops in Go find
+// strips in scratch.
+func bindViews(group []*instr, limit, shortest int64) (row int64) {
 	fits := func(x *memoryView, v *value) bool {
-		return x.readable(group, v) &&
-			evenStrip(x.rowLength(), limit) > 0 &&
-			(length == 0 || evenStrip(x.rowLength(), limit) == length)
+		return x.readable(group, v) && evenStrip(gcd(row, x.rowLength()), limit, shortest) > 0
 	}
 	// A view is bound if its value exists a strip at a time, its source is in memory
 	// as a whole, and no loop in Go reads it, which could not.
@@ -166,9 +170,7 @@ func bindViews(group []*instr, limit int64) (length int64) {
 			usedByGoLoop(group, i.outs[0], i) {
 			continue
 		}
-		i.outs[0].view, length = i.source, evenStrip(
-			i.source.rowLength(), limit,
-		)
+		i.outs[0].view, row = i.source, gcd(row, i.source.rowLength())
 	}
 	for _, i := range group {
 		if i.sink == nil || !fits(i.sink, i.stripArgs[0]) ||
@@ -177,11 +179,40 @@ func bindViews(group []*instr, limit int64) (length int64) {
 			usedByGoLoop(group, i.stripArgs[0], i) {
 			continue
 		}
-		i.stripArgs[0].view, length = i.sink, evenStrip(
-			i.sink.rowLength(), limit,
-		)
+		i.stripArgs[0].view, row = i.sink, gcd(row, i.sink.rowLength())
 	}
-	return length
+	return row
+}
+
+// gcd is the greatest common divisor.
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// rowStep is the distance in bytes from a row of n elements of a value to the next, and the
+// number of rows after which that is another one; 0 where it is not.
+func (v *value) rowStep(n int64) (step, count int64) {
+	switch {
+	case v.view == nil && !v.moves():
+		return 0, 0
+	case v.view == nil:
+		return n * v.stepBytes(), 0
+	}
+	dims := v.view.layout.dims
+	inner := dims[len(dims)-1]
+	outer := stridedDim{inner.size / n, n * inner.stride}
+	if outer.size == 1 && len(dims) > 1 {
+		outer = dims[len(dims)-2]
+	}
+	return outer.stride * v.stepBytes(), outer.size
+}
+
+// moves reports whether a strip has more than one element, which all of it repeats.
+func (v *value) moves() bool {
+	return v.where != inSplat && (v.view == nil || !v.view.repeats())
 }
 
 // readable reports whether the functions that read or write v can do so in the view, if

@@ -221,26 +221,29 @@ func (i *instr) strips(l *lowering) step {
 	// Strips exist so that values stay in the first-level cache between instructions.
 	// One machine function needs none, but returns now and then for the garbage
 	// collector; views dictate a length of their own.
-	nodes, pieces, compiled := l.stripsOf(i.group)
-	length := i.n
+	nodes, row := l.stripsOf(i.group)
+	n := i.n
+	length := n
+	single := isFunction(nodes)
 	switch {
-	case pieces > 0:
-		length = pieces
-	case compiled && len(nodes) == 1: // Its strips are in registers.
+	case single && nodes[0].function.row > 0:
+		return nodes[0].function.overRows(nodes[0].code, n)
+	case row > 0:
+		length = evenStrip(row, l.strip, shortestRow)
+	case single: // Its strips are in registers.
 		length = min(length, vector.MaxCallLength)
 	case len(nodes) > 1 || i.hasStrips():
 		length = l.strip
 	}
-	n := i.n
 	if n <= length && len(nodes) == 1 {
-		f := nodes[0]
+		f := nodes[0].strip
 		return func(w *worker) { f(w, 0, n) }
 	}
 	return func(w *worker) {
 		for lo := int64(0); lo < n; lo += length {
 			hi := min(lo+length, n)
-			for _, f := range nodes {
-				f(w, lo, hi)
+			for k := range nodes {
+				nodes[k].strip(w, lo, hi)
 			}
 		}
 	}

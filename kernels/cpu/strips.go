@@ -261,8 +261,9 @@ var addressRegs = []amd64.Reg{
 
 // stripCallArgs is the argument block of a strip function.
 type stripCallArgs struct {
-	n     int64                 // The number of elements.
+	n     int64                 // The number of elements of a row.
 	at    [16]unsafe.Pointer    // The address of each value.
+	rows  int64                 // The number of rows, of functions that have rows.
 	spill [stripSpills][4]int64 // What registers do not hold.
 }
 
@@ -275,6 +276,7 @@ type stripFunction struct {
 	// The values read that are not constants, in the order of their addresses.
 	reads  []*value
 	writes []*value // The values written, after those read.
+	row    int64    // The elements of a row, 0 for a function of one row of any length.
 }
 
 // assignRoutines moves the instructions of a group that only bring values in to
@@ -356,16 +358,40 @@ func sourcesFirst(group []*instr) []*instr {
 	return append(first, rest...)
 }
 
-// stripsOf makes the strips of a group, with runs compiled. The length is what
-// strips must have for the views that machine code reads, else 0; compiled
-// reports whether there is machine code.
-func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compiled bool) {
-	if l.jit {
-		length = bindViews(group, l.strip)
+// A stripNode is a run of instructions of a group: a loop in Go, or a machine function.
+type stripNode struct {
+	strip    strip
+	function *stripFunction // The function, nil of a loop in Go.
+	code     *amd64.Func    // Its code.
+}
+
+// stripsOf makes the strips of a group, with runs compiled. The row is what strips must be
+// parts of for the views that machine code reads, else 0.
+func (l *lowering) stripsOf(group []*instr) (nodes []stripNode, row int64) {
+	routines, text := len(l.routines), len(l.text)
+	// Rows that are too short for strips are long enough where one function does many.
+	for _, shortest := range []int64{shortestRow, shortestStrip} {
+		if l.jit {
+			row = bindViews(group, l.strip, shortest)
+		}
+		nodes, ok := l.nodesOf(group, row)
+		if ok && (row == 0 || isFunction(nodes) || evenStrip(row, l.strip, shortestStrip) > 0) {
+			return nodes, row
+		}
+		unbindViews(group)
+		l.routines, l.text = l.routines[:routines], l.text[:text]
 	}
-	// If one run cannot be compiled, its loops in Go need every value in scratch, so
-	// that the views of the group and the functions that read them are given up.
-	kept := len(l.routines)
+	return goStrips(group), 0
+}
+
+// isFunction reports whether the strips of a group are one function.
+func isFunction(nodes []stripNode) bool {
+	return len(nodes) == 1 && nodes[0].function != nil
+}
+
+// nodesOf makes the strips of a group whose views are bound. It reports false where a run
+// cannot be compiled: its loops in Go, which read no views, need every value in scratch.
+func (l *lowering) nodesOf(group []*instr, row int64) (nodes []stripNode, ok bool) {
 	for k := 0; k < len(group); {
 		end := k + 1
 		for group[k].routine > 0 &&
@@ -373,30 +399,27 @@ func (l *lowering) stripsOf(group []*instr) (nodes []strip, length int64, compil
 			group[end].routine == group[k].routine {
 			end++
 		}
-		f, ok := l.compileRun(group[k:end], group)
+		n, ok := l.compileRun(group[k:end], group, row)
 		switch {
 		case ok:
-			nodes, compiled = append(nodes, f), true
-		case group[k].routine > 0 && length > 0: // Loops in Go read no views.
-			unbindViews(group)
-			l.routines = l.routines[:kept]
-			return l.goStrips(group), 0, false
+			nodes = append(nodes, n)
+		case group[k].routine > 0 && row > 0:
+			return nil, false
 		default:
-			for _, i := range group[k:end] {
-				if !i.isElided() {
-					nodes = append(nodes, i.strip)
-				}
-			}
+			nodes = append(nodes, goStrips(group[k:end])...)
 		}
 		k = end
 	}
-	return nodes, length, compiled
+	return nodes, true
 }
 
-// goStrips are the strips of a group without machine code.
-func (l *lowering) goStrips(group []*instr) (nodes []strip) {
-	for _, i := range group {
-		nodes = append(nodes, i.strip)
+// goStrips are the strips of instructions without machine code, but for those that it makes
+// superfluous.
+func goStrips(list []*instr) (nodes []stripNode) {
+	for _, i := range list {
+		if !i.isElided() {
+			nodes = append(nodes, stripNode{strip: i.strip})
+		}
 	}
 	return nodes
 }
@@ -404,20 +427,21 @@ func (l *lowering) goStrips(group []*instr) (nodes []strip) {
 // compileRun makes one function of a run. Where that is not possible, because
 // the values do not fit in the registers, it reports false and the loops in Go
 // stay.
-func (l *lowering) compileRun(run, group []*instr) (strip, bool) {
+func (l *lowering) compileRun(run, group []*instr, row int64) (stripNode, bool) {
 	if run[0].routine == 0 || !l.jit {
-		return nil, false
+		return stripNode{}, false
 	}
 	var list []*pointwiseOp
 	for _, i := range run {
 		list = append(list, i.pointwise)
 	}
 	m := newStripFunction(list, group)
-	f, ok := m.compile(l)
-	if !ok {
-		return nil, false
+	m.row = evenStrip(row, vector.MaxCallLength, shortestRow)
+	if !m.stepsFit() {
+		m.row = 0
 	}
-	return m.strip(f), true
+	f, ok := m.compile(l)
+	return stripNode{m.strip(f), m, f}, ok
 }
 
 // newStripFunction finds what a run reads, and which of its results are needed
@@ -451,15 +475,13 @@ func newStripFunction(run []*pointwiseOp, group []*instr) *stripFunction {
 }
 
 // compile emits the function: a loop over vectors, two at a time where
-// registers allow it, with its remainder under a mask.
+// registers allow it, with its remainder under a mask; and around it one over rows, if it
+// has rows.
 func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	if len(m.reads)+len(m.writes) > len(addressRegs) {
 		return nil, false
 	}
 	a := &amd64.Assembler{}
-	a.Emit(
-		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
-	)
 	// RDI is the argument block: the number of elements, then the address of each
 	// value. Addresses of splats and of views that repeat an element do not move.
 	regs := map[*value]amd64.Reg{}
@@ -471,8 +493,7 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 			Base: amd64.RDI,
 			Disp: int32(8 + 8*k),
 		})
-		if v.where != inSplat &&
-			(v.view == nil || !v.view.repeats()) {
+		if v.moves() {
 			pointers = append(pointers, amd64.Pointer{
 				Reg:   reg,
 				Bytes: int(v.stepBytes()),
@@ -481,6 +502,9 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	}
 	chain := m.chain(regs)
 	pinConstants(a, chain)
+	row := a.NewLabel()
+	a.Bind(row)
+	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
 	loop := &amd64.Loop{
 		Chain:    chain,
 		Counter:  amd64.RAX,
@@ -498,8 +522,36 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	if loop.Emit(a) != nil {
 		return nil, false
 	}
+	if m.row > 0 {
+		m.emitNextRow(a, loop, regs, row)
+	}
 	a.Emit(amd64.RET)
 	return l.addRoutine(a)
+}
+
+// emitNextRow goes on with the next row, if there is one: it moves addresses there, from
+// behind the whole vectors of a row.
+func (m *stripFunction) emitNextRow(
+	a *amd64.Assembler, loop *amd64.Loop, regs map[*value]amd64.Reg, row amd64.Label,
+) {
+	rows := amd64.Mem{Base: amd64.RDI, Disp: int32(unsafe.Offsetof(stripCallArgs{}.rows))}
+	end := a.NewLabel()
+	a.Emit(amd64.MOV, loop.Scratch, rows)
+	a.Emit(amd64.SUB, loop.Scratch, amd64.Imm(1))
+	a.Emit(amd64.JLE, end)
+	a.Emit(amd64.MOV, rows, loop.Scratch)
+	lanes := int64(32 / loop.Width)
+	for _, v := range m.all() {
+		step, _ := v.rowStep(m.row)
+		if v.moves() {
+			step -= m.row / lanes * lanes * v.stepBytes()
+		}
+		if step != 0 {
+			a.Emit(amd64.ADD, regs[v], amd64.Imm(step))
+		}
+	}
+	a.Emit(amd64.JMP, row)
+	a.Bind(end)
 }
 
 // stripCopies is the number of vectors that a strip function does at once where registers
@@ -526,15 +578,13 @@ func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
 	c := &amd64.Chain{}
 	at := map[*value]amd64.Value{}
 	for _, v := range m.reads {
-		splat := v.where == inSplat ||
-			v.view != nil && v.view.repeats()
 		from := amd64.Mem{Base: regs[v]}
 		if d := v.stored(); d != 0 {
 			at[v] = vector.LoadStored(c, from, d)
 			continue
 		}
 		at[v] = vector.LoadElements(
-			c, from, v.class.Bytes(), m.lanes(), splat,
+			c, from, v.class.Bytes(), m.lanes(), !v.moves(),
 		)
 	}
 	m.operations(c, at, regs)
@@ -600,7 +650,47 @@ func (m *stripFunction) strip(f *amd64.Func) strip {
 		for k, v := range all {
 			args.at[k] = address(w, v, lo)
 		}
+		args.rows = 1
 		f.Call(unsafe.Pointer(args))
+	}
+}
+
+// stepsFit reports whether the code can hold the steps from row to row, which have 31 bits there.
+func (m *stripFunction) stepsFit() bool {
+	return !slices.ContainsFunc(m.all(), func(v *value) bool {
+		step, _ := v.rowStep(max(1, m.row))
+		return max(step, -step) >= 1<<30
+	})
+}
+
+// overRows makes the step that calls the function for n elements, as many rows at a time as
+// the addresses of all values go on with equal steps.
+func (m *stripFunction) overRows(f *amd64.Func, n int64) step {
+	all := m.all()
+	most := max(1, vector.MaxCallLength/m.row)
+	var counts []int64 // The rows after which the address of some value takes another step.
+	for _, v := range all {
+		_, count := v.rowStep(m.row)
+		if count > 0 && !slices.Contains(counts, count) {
+			counts = append(counts, count)
+		}
+	}
+	rows := n / m.row
+	return func(w *worker) {
+		args := &w.stripArgs
+		args.n = m.row
+		for r := int64(0); r < rows; {
+			args.rows = min(rows-r, most)
+			for _, c := range counts {
+				args.rows = min(args.rows, c-r%c)
+			}
+			next := r + args.rows
+			for k, v := range all {
+				args.at[k] = address(w, v, r*m.row)
+			}
+			f.Call(unsafe.Pointer(args))
+			r = next
+		}
 	}
 }
 
