@@ -180,7 +180,12 @@ type block struct {
 type bind struct {
 	text string // The text in listings.
 	v    *value
-	run  step
+	id   int // That of the value.
+	base int // The slot of the first element, in elements of the array.
+	// The bytes of an element, and of all.
+	size, bytes int64
+	array       int  // The number of the parameter or output.
+	output      bool // The array is an output.
 }
 
 // A splatKey identifies a number of copies of a scalar.

@@ -269,18 +269,43 @@ func unbindViews(group []*instr) {
 	}
 }
 
+// A place is where elements of a value are, of which an address is found fast.
+type place struct {
+	id   int
+	step int64       // The bytes from an element to the next; 0 of a strip, which is all there is.
+	view *memoryView // nil for the value's own elements.
+}
+
+// place is that of a value whose residence is decided.
+func (v *value) place() place {
+	p := place{v.id, v.class.Bytes(), v.view}
+	if v.where == inStrip || v.where == inSplat {
+		p.step = 0
+	}
+	return p
+}
+
+// placesOf are those of values.
+func placesOf(list []*value) (places []place) {
+	for _, v := range list {
+		places = append(places, v.place())
+	}
+	return places
+}
+
+// address is where element lo is.
+func (p *place) address(w *worker, lo int64) unsafe.Pointer {
+	if p.view != nil {
+		return unsafe.Add(
+			p.view.base(w),
+			p.view.bytes()*p.view.offsetOf(lo),
+		)
+	}
+	return unsafe.Add(w.addresses[p.id], p.step*lo)
+}
+
 // address is where element lo of a value is.
 func address(w *worker, v *value, lo int64) unsafe.Pointer {
-	switch {
-	case v.view != nil:
-		return unsafe.Add(
-			v.view.base(w),
-			v.view.bytes()*v.view.offsetOf(lo),
-		)
-	case v.where == inStrip || v.where == inSplat:
-		lo = 0
-	}
-	return unsafe.Add(
-		w.addresses[v.id], v.class.Bytes()*lo,
-	)
+	p := v.place()
+	return p.address(w, lo)
 }

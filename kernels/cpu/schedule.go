@@ -192,8 +192,8 @@ func (s *schedule) compile() []step {
 	if f := s.block.slotStep(); f != nil {
 		steps = append(steps, f)
 	}
-	for _, b := range s.block.binds {
-		steps = append(steps, b.run)
+	if binds := s.block.binds; len(binds) > 0 {
+		steps = append(steps, bindStep(binds))
 	}
 	for _, i := range s.items {
 		switch {

@@ -441,7 +441,7 @@ func (l *lowering) compileRun(run, group []*instr, row int64) (stripNode, bool) 
 		m.row = 0
 	}
 	f, ok := m.compile(l)
-	return stripNode{m.strip(f), m, f}, ok
+	return stripNode{callStrips(f, placesOf(m.all())), m, f}, ok
 }
 
 // newStripFunction finds what a run reads, and which of its results are needed
@@ -641,7 +641,7 @@ func (m *stripFunction) all() []*value {
 	return slices.Concat(m.reads, m.writes)
 }
 
-// strip makes the strip that calls the function.
+// strip makes the strip that calls the function on values whose residence is not decided yet.
 func (m *stripFunction) strip(f *amd64.Func) strip {
 	all := m.all()
 	return func(w *worker, lo, hi int64) {
@@ -651,6 +651,18 @@ func (m *stripFunction) strip(f *amd64.Func) strip {
 			args.at[k] = address(w, v, lo)
 		}
 		args.rows = 1
+		f.Call(unsafe.Pointer(args))
+	}
+}
+
+// callStrips makes the strip that calls a function on values at places.
+func callStrips(f *amd64.Func, places []place) strip {
+	return func(w *worker, lo, hi int64) {
+		args := &w.stripArgs
+		args.n, args.rows = hi-lo, 1
+		for k := range places {
+			args.at[k] = places[k].address(w, lo)
+		}
 		f.Call(unsafe.Pointer(args))
 	}
 }
@@ -666,10 +678,10 @@ func (m *stripFunction) stepsFit() bool {
 // overRows makes the step that calls the function for n elements, as many rows at a time as
 // the addresses of all values go on with equal steps.
 func (m *stripFunction) overRows(f *amd64.Func, n int64) step {
-	all := m.all()
+	places := placesOf(m.all())
 	most := max(1, vector.MaxCallLength/m.row)
 	var counts []int64 // The rows after which the address of some value takes another step.
-	for _, v := range all {
+	for _, v := range m.all() {
 		_, count := v.rowStep(m.row)
 		if count > 0 && !slices.Contains(counts, count) {
 			counts = append(counts, count)
@@ -685,8 +697,8 @@ func (m *stripFunction) overRows(f *amd64.Func, n int64) step {
 				args.rows = min(args.rows, c-r%c)
 			}
 			next := r + args.rows
-			for k, v := range all {
-				args.at[k] = address(w, v, r*m.row)
+			for k := range places {
+				args.at[k] = places[k].address(w, r*m.row)
 			}
 			f.Call(unsafe.Pointer(args))
 			r = next

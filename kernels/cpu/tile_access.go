@@ -264,18 +264,14 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	)
 	// A dense tile of a native type is used where it is.
 	if a.dense() && portable.IsNative(shape.DType) {
-		b.bindArray(v, "is "+op.Instr.Name, a.base, func(w *worker) []byte {
-			return w.in[param].Data
-		})
+		b.bindArray(v, "is "+op.Instr.Name, a.base, param, false)
 		return
 	}
 	v.strides = b.l.dotOnlyStrides(n, op)
 	if v.strides != nil &&
 		portable.IsNative(shape.DType) && !a.runtimeBase {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
-		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte {
-			return w.in[param].Data
-		})
+		b.bindArray(v, "is part of "+op.Instr.Name, a.base, param, false)
 		return
 	}
 	// So is one of short elements, where only dots read it that take those, perhaps
@@ -287,9 +283,7 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		!a.runtimeBase && b.l.readAsShort(n) {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
 		v.short = shape.DType.Size()
-		b.bindArray(v, "is part of "+op.Instr.Name, a.base, func(w *worker) []byte {
-			return w.in[param].Data
-		})
+		b.bindArray(v, "is part of "+op.Instr.Name, a.base, param, false)
 		return
 	}
 	// Windows of short elements are copied as they lie in memory.
@@ -359,23 +353,35 @@ func spanOf(sizes, strides []int64) int64 {
 	return span
 }
 
-// bindArray makes a value the elements of an array of the caller that begin at
-// the slot.
-func (b *block) bindArray(
-	v *value, text string, base int,
-	array func(w *worker) []byte,
-) {
+// bindArray makes a value the elements, from the slot on, of a parameter or output.
+func (b *block) bindArray(v *value, text string, base, array int, output bool) {
 	v.where = inMemory
-	size := v.elementBytes()
-	bytes := v.bytes()
 	b.binds = append(b.binds, bind{
-		text, v, func(w *worker) {
-			at := w.slots[base] * size
-			w.addresses[v.id] = unsafe.Pointer(
-				unsafe.SliceData(array(w)[at : at+bytes : at+bytes]),
-			)
-		},
+		text: text, v: v,
+		id: v.id, base: base,
+		size: v.elementBytes(), bytes: v.bytes(),
+		array: array, output: output,
 	})
+}
+
+// run gives the value its address.
+func (x *bind) run(w *worker) {
+	arrays := w.in
+	if x.output {
+		arrays = w.out
+	}
+	at := w.slots[x.base] * x.size
+	data := arrays[x.array].Data[at : at+x.bytes]
+	w.addresses[x.id] = unsafe.Pointer(unsafe.SliceData(data))
+}
+
+// bindStep makes the step that gives values their addresses.
+func bindStep(binds []bind) step {
+	return func(w *worker) {
+		for k := range binds {
+			binds[k].run(w)
+		}
+	}
 }
 
 // lowerStore writes a root's tile to its output, in the programs that own it. A
@@ -413,9 +419,7 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 	if (whole || v.strides != nil) && v.where == inTile {
 		v.nonTemporal = v.strides == nil &&
 			b.l.storesNonTemporal(shape)
-		b.bindArray(v, "is "+name, a.base, func(w *worker) []byte {
-			return w.out[output].Data
-		})
+		b.bindArray(v, "is "+name, a.base, output, true)
 		return
 	}
 	// Some outputs are written by programs at index 0 of some dimensions only, since
