@@ -65,7 +65,9 @@ type value struct {
 	number *uint64
 	// The array is too large to stay in the caches.
 	nonTemporal bool
-	at          int64 // The offset in the arena of a worker.
+	// The elements that are read of the value, nil where all are.
+	needed *tileBox
+	at     int64 // The offset in the arena of a worker.
 	// The live range: the first and last position in the program at which the
 	// value is needed.
 	liveFrom, liveTo int

@@ -255,3 +255,11 @@ func TestHalfOfSheet(t *testing.T) {
 		t.Error("tiles of f16 have another rate than those of bf16")
 	}
 }
+
+// Fusions of testdata/joined.txt, whose parts have elements of fewer bytes than scratch, whose
+// updates are small, or whose rows are short, by several plans.
+func TestJoined(t *testing.T) {
+	for _, text := range kerneltest.Blocks(t, "testdata/joined.txt") {
+		verifyOffered(t, kerneltest.Program(t, text).Fusion)
+	}
+}

@@ -159,7 +159,9 @@ func evenStrip(row, limit, shortest int64) int64 {
 // strips in scratch.
 func bindViews(group []*instr, limit, shortest int64) (row int64) {
 	fits := func(x *memoryView, v *value) bool {
-		return x.readable(group, v) && evenStrip(gcd(row, x.rowLength()), limit, shortest) > 0
+		common := gcd(row, x.rowLength())
+		return x.readable(group, v) &&
+			evenStrip(common, limit, shortest) > 0
 	}
 	// A view is bound if its value exists a strip at a time, its source is in memory
 	// as a whole, and no loop in Go reads it, which could not.
@@ -170,7 +172,8 @@ func bindViews(group []*instr, limit, shortest int64) (row int64) {
 			usedByGoLoop(group, i.outs[0], i) {
 			continue
 		}
-		i.outs[0].view, row = i.source, gcd(row, i.source.rowLength())
+		i.outs[0].view = i.source
+		row = gcd(row, i.source.rowLength())
 	}
 	for _, i := range group {
 		if i.sink == nil || !fits(i.sink, i.stripArgs[0]) ||
@@ -179,7 +182,8 @@ func bindViews(group []*instr, limit, shortest int64) (row int64) {
 			usedByGoLoop(group, i.stripArgs[0], i) {
 			continue
 		}
-		i.stripArgs[0].view, row = i.sink, gcd(row, i.sink.rowLength())
+		i.stripArgs[0].view = i.sink
+		row = gcd(row, i.sink.rowLength())
 	}
 	return row
 }
@@ -212,7 +216,10 @@ func (v *value) rowStep(n int64) (step, count int64) {
 
 // moves reports whether a strip has more than one element, which all of it repeats.
 func (v *value) moves() bool {
-	return v.where != inSplat && (v.view == nil || !v.view.repeats())
+	if v.view != nil {
+		return !v.view.repeats()
+	}
+	return v.where != inSplat
 }
 
 // readable reports whether the functions that read or write v can do so in the view, if

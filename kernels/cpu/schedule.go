@@ -227,7 +227,8 @@ func (i *instr) strips(l *lowering) step {
 	single := isFunction(nodes)
 	switch {
 	case single && nodes[0].function.row > 0:
-		return nodes[0].function.overRows(nodes[0].code, n)
+		f := nodes[0].function
+		return f.overRows(nodes[0].code, n)
 	case row > 0:
 		length = evenStrip(row, l.strip, shortestRow)
 	case single: // Its strips are in registers.
@@ -239,6 +240,9 @@ func (i *instr) strips(l *lowering) step {
 		f := nodes[0].strip
 		return func(w *worker) { f(w, 0, n) }
 	}
+	if box := i.needed(); box != nil && row == 0 {
+		return neededStrips(nodes, box, n, length)
+	}
 	return func(w *worker) {
 		for lo := int64(0); lo < n; lo += length {
 			hi := min(lo+length, n)
@@ -247,6 +251,43 @@ func (i *instr) strips(l *lowering) step {
 			}
 		}
 	}
+}
+
+// neededStrips makes the step of a group of which only the elements in a box are needed: each
+// strip begins at the first of these behind the last.
+func neededStrips(nodes []stripNode, box *tileBox, n, length int64) step {
+	return func(w *worker) {
+		var r region
+		box.region(w, &r)
+		for lo := box.next(&r, 0); lo < n; {
+			hi := min(lo+length, n)
+			for k := range nodes {
+				nodes[k].strip(w, lo, hi)
+			}
+			lo = box.next(&r, hi)
+		}
+	}
+}
+
+// needed is the elements that are read of what a group makes, nil where all are.
+func (i *instr) needed() (box *tileBox) {
+	for _, n := range i.group {
+		if len(n.outs) == 0 {
+			return nil // A store.
+		}
+		for _, v := range n.outs {
+			switch {
+			case v.where == inStrip:
+			case v.needed == nil:
+				return nil
+			case box != nil && box != v.needed:
+				return nil
+			default:
+				box = v.needed
+			}
+		}
+	}
+	return box
 }
 
 // hasStrips reports whether instructions of a group read or make values that

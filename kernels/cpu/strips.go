@@ -367,19 +367,25 @@ type stripNode struct {
 
 // stripsOf makes the strips of a group, with runs compiled. The row is what strips must be
 // parts of for the views that machine code reads, else 0.
-func (l *lowering) stripsOf(group []*instr) (nodes []stripNode, row int64) {
-	routines, text := len(l.routines), len(l.text)
+func (l *lowering) stripsOf(
+	group []*instr,
+) (nodes []stripNode, row int64) {
+	routines := len(l.routines)
+	text := len(l.text)
 	// Rows that are too short for strips are long enough where one function does many.
 	for _, shortest := range []int64{shortestRow, shortestStrip} {
 		if l.jit {
 			row = bindViews(group, l.strip, shortest)
 		}
 		nodes, ok := l.nodesOf(group, row)
-		if ok && (row == 0 || isFunction(nodes) || evenStrip(row, l.strip, shortestStrip) > 0) {
+		long := row == 0 ||
+			evenStrip(row, l.strip, shortestStrip) > 0
+		if ok && (long || isFunction(nodes)) {
 			return nodes, row
 		}
 		unbindViews(group)
-		l.routines, l.text = l.routines[:routines], l.text[:text]
+		l.routines = l.routines[:routines]
+		l.text = l.text[:text]
 	}
 	return goStrips(group), 0
 }
@@ -391,7 +397,9 @@ func isFunction(nodes []stripNode) bool {
 
 // nodesOf makes the strips of a group whose views are bound. It reports false where a run
 // cannot be compiled: its loops in Go, which read no views, need every value in scratch.
-func (l *lowering) nodesOf(group []*instr, row int64) (nodes []stripNode, ok bool) {
+func (l *lowering) nodesOf(
+	group []*instr, row int64,
+) (nodes []stripNode, ok bool) {
 	for k := 0; k < len(group); {
 		end := k + 1
 		for group[k].routine > 0 &&
@@ -427,7 +435,9 @@ func goStrips(list []*instr) (nodes []stripNode) {
 // compileRun makes one function of a run. Where that is not possible, because
 // the values do not fit in the registers, it reports false and the loops in Go
 // stay.
-func (l *lowering) compileRun(run, group []*instr, row int64) (stripNode, bool) {
+func (l *lowering) compileRun(
+	run, group []*instr, row int64,
+) (stripNode, bool) {
 	if run[0].routine == 0 || !l.jit {
 		return stripNode{}, false
 	}
@@ -441,7 +451,8 @@ func (l *lowering) compileRun(run, group []*instr, row int64) (stripNode, bool) 
 		m.row = 0
 	}
 	f, ok := m.compile(l)
-	return stripNode{callStrips(f, placesOf(m.all())), m, f}, ok
+	places := placesOf(m.all())
+	return stripNode{callStrips(f, places), m, f}, ok
 }
 
 // newStripFunction finds what a run reads, and which of its results are needed
@@ -504,7 +515,9 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	pinConstants(a, chain)
 	row := a.NewLabel()
 	a.Bind(row)
-	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
+	a.Emit(
+		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
+	)
 	loop := &amd64.Loop{
 		Chain:    chain,
 		Counter:  amd64.RAX,
@@ -532,9 +545,13 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 // emitNextRow goes on with the next row, if there is one: it moves addresses there, from
 // behind the whole vectors of a row.
 func (m *stripFunction) emitNextRow(
-	a *amd64.Assembler, loop *amd64.Loop, regs map[*value]amd64.Reg, row amd64.Label,
+	a *amd64.Assembler, loop *amd64.Loop,
+	regs map[*value]amd64.Reg, row amd64.Label,
 ) {
-	rows := amd64.Mem{Base: amd64.RDI, Disp: int32(unsafe.Offsetof(stripCallArgs{}.rows))}
+	rows := amd64.Mem{
+		Base: amd64.RDI,
+		Disp: int32(unsafe.Offsetof(stripCallArgs{}.rows)),
+	}
 	end := a.NewLabel()
 	a.Emit(amd64.MOV, loop.Scratch, rows)
 	a.Emit(amd64.SUB, loop.Scratch, amd64.Imm(1))
@@ -669,10 +686,13 @@ func callStrips(f *amd64.Func, places []place) strip {
 
 // stepsFit reports whether the code can hold the steps from row to row, which have 31 bits there.
 func (m *stripFunction) stepsFit() bool {
-	return !slices.ContainsFunc(m.all(), func(v *value) bool {
+	for _, v := range m.all() {
 		step, _ := v.rowStep(max(1, m.row))
-		return max(step, -step) >= 1<<30
-	})
+		if max(step, -step) >= 1<<30 {
+			return false
+		}
+	}
+	return true
 }
 
 // overRows makes the step that calls the function for n elements, as many rows at a time as
@@ -697,8 +717,9 @@ func (m *stripFunction) overRows(f *amd64.Func, n int64) step {
 				args.rows = min(args.rows, c-r%c)
 			}
 			next := r + args.rows
+			first := r * m.row
 			for k := range places {
-				args.at[k] = places[k].address(w, r*m.row)
+				args.at[k] = places[k].address(w, first)
 			}
 			f.Call(unsafe.Pointer(args))
 			r = next

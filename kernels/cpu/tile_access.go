@@ -253,6 +253,84 @@ func (r *region) inside(index []int64) bool {
 	return true
 }
 
+// A tileBox is the valid elements of a tile.
+type tileBox struct {
+	sizes []int64
+	masks []dimMask // The masks of all dimensions.
+}
+
+// newTileBox is that of a tile, nil where all elements are valid or dimensions have digits.
+func newTileBox(b *block, t symtile.Tile) *tileBox {
+	if !t.Masked() || len(t) > maxRank {
+		return nil
+	}
+	x := &tileBox{sizes: t.Sizes()}
+	for _, d := range t {
+		if d.Digits != nil {
+			return nil
+		}
+		x.masks = append(x.masks, newDimMask(b, d))
+	}
+	return x
+}
+
+// region evaluates the masks.
+func (x *tileBox) region(w *worker, r *region) {
+	for d := range x.masks {
+		lo, hi := x.masks[d].valid(w)
+		r.lo[d], r.hi[d] = lo, hi
+	}
+}
+
+// next is the first valid element from element n on, in row-major order; or the number of
+// elements, if there is none.
+func (x *tileBox) next(r *region, n int64) int64 {
+	var index [maxRank]int64
+	number := n
+	for d := len(x.sizes) - 1; d >= 0; d-- {
+		index[d] = n % x.sizes[d]
+		n /= x.sizes[d]
+	}
+	if n > 0 {
+		return hlo.Elements(x.sizes)
+	}
+	// The outermost index that is not valid goes on to the first one that is; behind the last,
+	// the next index outside of it that can takes a step. The others begin anew.
+	for d := range x.sizes {
+		lo, hi := r.lo[d], r.hi[d]
+		switch i := index[d]; {
+		case lo <= i && i < hi:
+			continue
+		case i < lo && lo < hi:
+			index[d] = lo
+		default:
+			for d--; d >= 0; d-- {
+				index[d]++
+				if index[d] < r.hi[d] {
+					break
+				}
+			}
+			if d < 0 {
+				return hlo.Elements(x.sizes)
+			}
+		}
+		copy(index[d+1:], r.lo[d+1:])
+		return x.number(index[:len(x.sizes)], r)
+	}
+	return number
+}
+
+// number is that of the element at an index; or the number of elements, if none is valid.
+func (x *tileBox) number(index []int64, r *region) (n int64) {
+	for d, i := range index {
+		if r.lo[d] >= r.hi[d] {
+			return hlo.Elements(x.sizes)
+		}
+		n = n*x.sizes[d] + i
+	}
+	return n
+}
+
 // lowerLoad reads a tile of a parameter, or uses it in place where it is dense,
 // where only dots read it, or where machine code does.
 func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
@@ -354,7 +432,10 @@ func spanOf(sizes, strides []int64) int64 {
 }
 
 // bindArray makes a value the elements, from the slot on, of a parameter or output.
-func (b *block) bindArray(v *value, text string, base, array int, output bool) {
+func (b *block) bindArray(
+	v *value, text string,
+	base, array int, output bool,
+) {
 	v.where = inMemory
 	b.binds = append(b.binds, bind{
 		text: text, v: v,
@@ -371,8 +452,11 @@ func (x *bind) run(w *worker) {
 		arrays = w.out
 	}
 	at := w.slots[x.base] * x.size
-	data := arrays[x.array].Data[at : at+x.bytes]
-	w.addresses[x.id] = unsafe.Pointer(unsafe.SliceData(data))
+	data := arrays[x.array].Data
+	data = data[at : at+x.bytes]
+	w.addresses[x.id] = unsafe.Pointer(
+		unsafe.SliceData(data),
+	)
 }
 
 // bindStep makes the step that gives values their addresses.

@@ -126,11 +126,19 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 		}
 	} else {
 		v := b.l.results[t.source][0]
-		in.tileArgs = append(in.tileArgs, v)
-		m.src = v.data
+		// What is read of it are elements of the result, which are valid.
+		box := newTileBox(b, source.Tile)
 		if v.where == inSplat {
 			t.broadcastFirst()
 		}
+		if m.width != v.elementBytes() {
+			v = b.narrowed(v, source.Instr.Shape.DType)
+			v.needed = box
+		} else if b.l.onlyCopied(t.source) {
+			v.needed = box
+		}
+		in.tileArgs = append(in.tileArgs, v)
+		m.src = v.data
 	}
 	m.start = t.start
 	m.complement = t.complement
@@ -164,6 +172,58 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 		in.outs = append(in.outs, m.block)
 	}
 	return &m
+}
+
+// onlyCopied reports whether an op is read by copies only.
+func (l *lowering) onlyCopied(n int) bool {
+	reader := l.onlyReader(n)
+	if reader < 0 {
+		return false
+	}
+	copied := l.copies.ops[reader] != nil
+	return copied || !l.copies.lowered[reader]
+}
+
+// narrowed is a value with its elements as arrays of a type have them, of a splat one.
+func (b *block) narrowed(v *value, d hlo.DType) *value {
+	name := v.name + " as " + d.String()
+	n := b.l.value(name, v.class, v.tile, v.n)
+	n.short = d.Size()
+	switch v.class {
+	case portable.Float32:
+		narrow[float32](b, n, v, d)
+	case portable.Float64:
+		narrow[float64](b, n, v, d)
+	case portable.Int32:
+		narrow[int32](b, n, v, d)
+	case portable.Int64:
+		narrow[int64](b, n, v, d)
+	}
+	return n
+}
+
+// narrow adds the instruction that makes a value of shorter elements.
+func narrow[T portable.Number](
+	b *block, to, from *value, d hlo.DType,
+) {
+	write := writer[T](d)
+	in := &instr{name: "narrow", outs: []*value{to}}
+	if from.where == inSplat {
+		to.n = 1
+		in.tileArgs = []*value{from}
+		in.run = func(w *worker) {
+			element := whole[T](w, from)[:1]
+			write(element, to.data(w), 0, 1)
+		}
+	} else {
+		in.n = from.n
+		in.stripArgs = []*value{from}
+		in.strip = func(w *worker, lo, hi int64) {
+			x := part[T](w, from, lo, hi)
+			write(x, to.data(w), lo, 1)
+		}
+	}
+	b.add(in)
 }
 
 // data is the bytes of a value.

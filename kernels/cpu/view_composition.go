@@ -476,7 +476,7 @@ func (l *lowering) composition(t composedView) *composition {
 	if !l.compose(t, r) {
 		return nil
 	}
-	arrays := 0
+	arrays, narrowed := 0, 0
 	for k := range r.views {
 		source := l.p.Ops[r.views[k].source]
 		if source.Instr.Shape.DType != d {
@@ -489,14 +489,17 @@ func (l *lowering) composition(t composedView) *composition {
 				return nil
 			}
 		} else if !portable.IsNative(d) && !t.zeroFill {
-			return nil
+			narrowed++
 		}
 		try := r.views[k]
 		if _, ok := try.resolve(l); !ok {
 			return nil
 		}
 	}
-	if arrays == 0 && (t.zeroFill || !r.moved) {
+	if arrays > 0 {
+		return r
+	}
+	if t.zeroFill || !r.moved || narrowed > 0 {
 		return nil
 	}
 	return r
