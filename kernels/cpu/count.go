@@ -794,13 +794,24 @@ func (c *counter) scan(n int, size, runs float64) {
 	info := &c.ops[n]
 	r := info.running
 	read := c.extents.Elements(r.Padded)
-	steps := 1.0
-	if sizes := c.extents.Sizes(r.Padded); hlo.Elements(sizes[r.Axis+1:]) == 1 {
-		steps = scanSteps
-	}
+	sizes := c.extents.Sizes(r.Padded)
+	inner := hlo.Elements(sizes[r.Axis+1:])
 	k.work += read * runs
-	k.moved += (read - size + size*steps) * info.weight * runs
-	k.rows += read / c.last(r.Padded) * runs
+	switch {
+	case info.function:
+		// A row is a call for the elements of as many lanes as there are.
+		lanes := min(float64(inner*hlo.Elements(sizes[:r.Axis])), runningLanes)
+		vector := max(lanes, pairsInVector)
+		k.functions += read * vector / lanes * info.weight * runs
+		k.moved += 2 * read * runs // to a strip, and back
+		k.rows += read / lanes * runs
+	case inner == 1:
+		k.moved += (read - size + size*scanSteps) * info.weight * runs
+		k.rows += read / c.last(r.Padded) * runs
+	default:
+		k.moved += read * info.weight * runs
+		k.rows += read / c.last(r.Padded) * runs
+	}
 	k.touched += (read + size) * info.width * runs
 	k.scratch += size * info.width
 }

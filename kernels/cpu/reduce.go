@@ -317,33 +317,23 @@ func joinRuns[T portable.Number](
 	}
 }
 
-// reduceByProgram lowers a reduce by any computation of any number of operands,
-// strip by strip where possible and else with a scalar program.
+// reduceByProgram lowers a reduce by any computation of any number of operands.
 func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
-	prog, err := portable.CompileScalar(op.Instr.Attrs.ToApply)
-	if err != nil {
-		b.l.reject(op, "%v", err)
-		return
-	}
 	n := len(c.outs)
-	if len(prog.Results) != n || prog.Params != 2*n {
-		b.l.reject(
-			op, "its computation has %d parameters and %d results for %d operands",
-			prog.Params, len(prog.Results), n,
-		)
+	places := b.placesOf(c)
+	r := b.pairsReducer(op, c)
+	if r == nil {
 		return
 	}
-	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.Registers)
-	places := b.placesOf(c)
-	if r := b.stripReducer(op, c); r != nil {
+	if r.program == nil {
 		r.places = places
 		r.extremum = b.extremumOf(op)
 		c.accumulate = r.accumulate(f)
 		return
 	}
-	// The first half of the parameters are the results so far, the second half the
-	// next elements.
-	outs, args := c.outs, c.args
+	// Element by element, no strips are filled. The first half of the parameters are the
+	// results so far, the second half the next elements.
+	outs, args, prog := c.outs, c.args, r.program
 	c.accumulate = func(w *worker) {
 		if places != nil {
 			places(w, 0, args[1].n)
@@ -364,6 +354,57 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 			}
 		})
 	}
+}
+
+// pairsReducer is the computation of a reduction on pairs: strip by strip where possible and
+// else by a scalar program. It is nil where the op is rejected.
+func (b *block) pairsReducer(op symtile.Op, c *accumulator) *stripReducer {
+	prog, err := portable.CompileScalar(op.Instr.Attrs.ToApply)
+	if err != nil {
+		b.l.reject(op, "%v", err)
+		return nil
+	}
+	n := len(c.outs)
+	if len(prog.Results) != n || prog.Params != 2*n {
+		b.l.reject(
+			op, "its computation has %d parameters and %d results for %d operands",
+			prog.Params, len(prog.Results), n,
+		)
+		return nil
+	}
+	b.l.scalarRegisters = max(b.l.scalarRegisters, prog.Registers)
+	if r := b.stripReducer(op, c); r != nil {
+		return r
+	}
+	return b.scalarReducer(prog, c)
+}
+
+// scalarReducer is the computation as a scalar program, with strips of operands and results.
+func (b *block) scalarReducer(prog *portable.ScalarProgram, c *accumulator) *stripReducer {
+	r := &stripReducer{outs: c.outs, strip: b.l.strip, program: prog}
+	strips := [][]*value{nil, nil, nil}
+	for k := range strips {
+		for _, out := range c.outs {
+			v := b.l.value("pairs", out.class, noTile, b.l.strip)
+			strips[k] = append(strips[k], v)
+			c.temporaries = append(c.temporaries, v)
+		}
+	}
+	r.lhs, r.rhs, r.results = strips[0], strips[1], strips[2]
+	r.combines = []strip{func(w *worker, lo, hi int64) {
+		registers := w.scalarRegisters
+		for at := lo; at < hi; at++ {
+			for k := range c.outs {
+				registers[k] = loadScalar(w, r.lhs[k], at)
+				registers[len(c.outs)+k] = loadScalar(w, r.rhs[k], at)
+			}
+			prog.Run(registers)
+			for k, from := range prog.Results {
+				storeScalar(w, r.results[k], at, registers[from])
+			}
+		}
+	}}
+	return r
 }
 
 // placesOf is what writes places that a selection reads, which it does on its own: the pair
@@ -469,6 +510,8 @@ type stripReducer struct {
 	collected []*value // What is left of strips of a run, in order.
 	results   []*value // Its results, in other values than these.
 	combines  []strip  // The strips of the computation.
+	// The scalar program that combines runs; nil where that is strips.
+	program *portable.ScalarProgram
 	// The computation of neighbours as one machine function, or nil.
 	pairs      func(w *worker, from []*value, at, pairs int64)
 	outs, args []*value // The results of the reduce, and its operands.
@@ -605,12 +648,11 @@ func (r *stripReducer) finish(
 		if v == nil || taken[v] || i.Op == hlo.OpParameter {
 			return false
 		}
-		for _, u := range []*value{
-			v,
-			r.lhs[k],
-			r.rhs[k],
-			r.args[k],
-		} {
+		operands := []*value{v, r.lhs[k], r.rhs[k]}
+		if len(r.args) > 0 { // a running reduction may read its array where it is
+			operands = append(operands, r.args[k])
+		}
+		for _, u := range operands {
 			if u.class != r.outs[k].class {
 				return false
 			}

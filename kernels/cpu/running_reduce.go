@@ -76,7 +76,7 @@ func (b *block) runningReduce(
 ) {
 	c.inits = []*value{b.l.arg(op, 1)}
 	c.overwrites = true
-	monoid, _ := op.Instr.Attrs.ToApply.Monoid()
+	monoid, simple := op.Instr.Attrs.ToApply.Monoid()
 	c.name = "running " + string(monoid)
 	// An array that is in memory as scratch would have it is neither copied nor padded.
 	s := b.runningStep(r, op)
@@ -87,6 +87,10 @@ func (b *block) runningReduce(
 		op.Args = b.l.args(n)
 		s.arg = materialized(b, op, 0)
 		c.args = []*value{s.arg}
+	}
+	if !simple {
+		b.runningByProgram(s, op, c)
+		return
 	}
 	switch d := op.Instr.Shape.DType; c.outs[0].class {
 	case portable.Float32:
@@ -486,4 +490,110 @@ func (c *scans[T]) rowsBetween(
 func (r *runningRows[T]) result(k int64) []T {
 	at := k * r.step.inner
 	return r.dst[at : at+r.n]
+}
+
+// runningLanes is the most rows of which a computation combines an element each at a time.
+const runningLanes = 64
+
+// runningByProgram lowers a running reduction by a computation that is no single operation.
+func (b *block) runningByProgram(s runningStep, op symtile.Op, c *accumulator) {
+	c.name = "running computation"
+	r := b.pairsReducer(op, c)
+	if r == nil {
+		return
+	}
+	switch s.out.class {
+	case portable.Float32:
+		c.accumulate = runningProgramStep[float32](s, r)
+	case portable.Float64:
+		c.accumulate = runningProgramStep[float64](s, r)
+	case portable.Int32:
+		c.accumulate = runningProgramStep[int32](s, r)
+	case portable.Int64:
+		c.accumulate = runningProgramStep[int64](s, r)
+	}
+}
+
+// A runningProgram is a running reduction by a computation. A result waits for the one before
+// it, so that a strip has elements of several rows: neighbours where what is reduced has
+// several elements a row, and else one of each of some parts.
+type runningProgram[T portable.Number] struct {
+	step     *runningStep
+	pairs    *stripReducer
+	src, dst []T
+	lo, hi   int64 // The rows that are no padding.
+	init     T
+
+	lanes    int
+	from, to [runningLanes]int64 // Where parts begin in what is read, and their results.
+}
+
+// runningProgramStep is the step on elements of a class.
+func runningProgramStep[T portable.Number](s runningStep, r *stripReducer) step {
+	strip := min(r.strip, runningLanes)
+	return func(w *worker) {
+		x := runningProgram[T]{step: &s, pairs: r}
+		x.src, x.dst = runningElements[T](w, &s), whole[T](w, s.out)
+		x.init = first[T](w, s.init)
+		x.lo, x.hi = s.valid.valid(w)
+		n := s.inner
+		if s.width != nil {
+			_, there := s.width.valid(w)
+			n = there * s.wide
+		}
+		for part := range s.outer {
+			at, ok := s.place(w, part)
+			to := part * s.positions * s.inner
+			for k := int64(0); ok && k < n; k++ {
+				x.from[x.lanes], x.to[x.lanes] = at+k, to+k
+				if x.lanes++; int64(x.lanes) == strip {
+					x.run(w)
+				}
+			}
+		}
+		x.run(w)
+	}
+}
+
+// run computes the results of the lanes that there are, and leaves none. They are those of
+// scans.run.
+func (x *runningProgram[T]) run(w *worker) {
+	s := x.step
+	if x.lanes == 0 {
+		return
+	}
+	carry, next := x.pairs.lhs[0], x.pairs.rhs[0]
+	if s.backward {
+		carry, next = next, carry
+	}
+	portable.Fill(whole[T](w, carry)[:x.lanes], x.init)
+	// Row k is the last one of window k − first, or backwards the first one of window k.
+	at, by := int64(0), int64(1)
+	row, shift := x.lo, s.first
+	if s.backward {
+		at, by = s.positions-1, -1
+		row, shift = x.hi-1, 0
+	}
+	for ; at >= 0 && at < s.positions; at += by {
+		// Each window has the rows up to its own.
+		for ; row >= x.lo && row < x.hi && (at+shift-row)*by >= 0; row += by {
+			x.combine(w, carry, next, row)
+		}
+		held := whole[T](w, carry)
+		for l := range x.lanes {
+			x.dst[x.to[l]+at*s.inner] = held[l]
+		}
+	}
+	x.lanes = 0
+}
+
+// combine combines what came before with the elements of a row.
+func (x *runningProgram[T]) combine(w *worker, carry, next *value, row int64) {
+	elements := whole[T](w, next)
+	for l := range x.lanes {
+		elements[l] = x.src[x.from[l]+row*x.step.row]
+	}
+	n := int64(x.lanes)
+	x.pairs.run(w, 0, n)
+	copy(whole[T](w, carry)[:n], whole[T](w, x.pairs.results[0]))
 }

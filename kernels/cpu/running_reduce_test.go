@@ -189,6 +189,56 @@ func TestRunningReduce(t *testing.T) {
 	}
 }
 
+// cumulativeComputations are computations of two numbers that are no single operation, the
+// latter with a constant, which strips of pairs have no code for.
+var cumulativeComputations = []string{`
+  m = TYPE[] maximum(a, b)
+  d = TYPE[] subtract(a, b)
+  equal = pred[] compare(d, d), direction=NE
+  sum = TYPE[] add(a, b)
+  size = TYPE[] abs(d)
+  less = TYPE[] negate(size)
+  e = TYPE[] exponential(less)
+  l = TYPE[] log-plus-one(e)
+  log = TYPE[] add(m, l)
+  ROOT r = TYPE[] select(equal, sum, log)`, `
+  zero = TYPE[] constant(0)
+  x = TYPE[] add(a, zero)
+  ROOT r = TYPE[] maximum(x, b)`,
+}
+
+// So are results of other computations that a value changes nothing of, each with the right
+// operand on its right.
+func TestRunningComputation(t *testing.T) {
+	for n, body := range cumulativeComputations {
+		for _, dims := range [][]int64{{37}, {70, 9}, {9, 70}, {2, 9, 3}} {
+			for axis, extent := range dims {
+				if extent < running.MinSize {
+					continue
+				}
+				for _, backward := range []bool{false, true} {
+					c := cumulativeCase{
+						dtype: []string{"f32", "f64", "bf16"}[(n+axis)%3], monoid: "add", init: "-inf",
+						dims: dims, axis: axis, backward: backward,
+						computed: len(dims) == 2, more: int64(axis) * 3,
+					}
+					text := strings.Replace(c.text(), "ROOT r = "+c.dtype+"[] add(a, b)",
+						strings.ReplaceAll(body, "TYPE", c.dtype), 1)
+					if !runsCumulative(t, text, "computation") {
+						t.Errorf("windows are reduced one by one:\n%s", text)
+					}
+				}
+			}
+		}
+	}
+	c := cumulativeCase{dtype: "f32", monoid: "add", init: "0", dims: []int64{2, 24}, axis: 1}
+	text := strings.Replace(c.text(), "ROOT r = f32[] add(a, b)",
+		strings.ReplaceAll(cumulativeComputations[0], "TYPE", c.dtype), 1)
+	if runsCumulative(t, text, "computation") {
+		t.Errorf("the logarithm of sums runs along the dimension from 0, which is 1 in a sum")
+	}
+}
+
 // A value to begin with that changes sums, and windows with gaps, are reduced window by
 // window; a maximum may begin with anything.
 func TestNoRunningReduce(t *testing.T) {

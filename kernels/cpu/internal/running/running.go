@@ -8,6 +8,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -93,12 +94,12 @@ func soleUser(p *symtile.Program, n int) bool {
 	return users == 1
 }
 
-// repeatable reports whether a reduction by one operation is the same however often
-// it is given the value that it begins with.
+// repeatable reports whether a reduction is the same however often it is given the value
+// that it begins with.
 func repeatable(reduce, init *hlo.Instr) bool {
 	monoid, ok := reduce.Attrs.ToApply.Monoid()
 	if !ok {
-		return false
+		return isNeutral(reduce.Attrs.ToApply, init)
 	}
 	// The first four are idempotent, so that any value serves them.
 	switch monoid {
@@ -110,6 +111,54 @@ func repeatable(reduce, init *hlo.Instr) bool {
 		return isConstant(init, 1)
 	}
 	return false
+}
+
+// neutralTo are the numbers that a computation is tried with, of both signs and sizes that
+// most types have.
+var neutralTo = []int64{0, 1, -3, 100}
+
+// isNeutral reports whether a computation of two numbers, as log-add-exp is one, gives each of
+// some back that it is given beside a constant, in either order, and the constant itself. HLO
+// demands of the value that a reduction begins with that it changes nothing.
+func isNeutral(c *hlo.Computation, init *hlo.Instr) bool {
+	prog, err := portable.CompileScalar(c)
+	if err != nil || prog.Params != 2 || len(prog.Results) != 1 ||
+		init.Op != hlo.OpConstant || init.Literal == nil ||
+		init.Shape.Rank() > 0 || init.Shape.DType.IsComplex() {
+		return false
+	}
+	var neutral portable.Scalar
+	switch l := init.Literal; {
+	case len(l.Floats) == 1:
+		neutral.F = l.Floats[0]
+	case len(l.Ints) == 1:
+		neutral.I = l.Ints[0]
+	default:
+		return false
+	}
+	numbers := []portable.Scalar{neutral}
+	for _, x := range neutralTo {
+		numbers = append(numbers, portable.Scalar{
+			F: float64(x),
+			I: kernels.WrapInt(init.Shape.DType, x),
+		})
+	}
+	r := make([]portable.Scalar, prog.Registers)
+	gives := func(x, y, z portable.Scalar) bool {
+		r[0], r[1] = x, y
+		prog.Run(r)
+		result := r[prog.Results[0]]
+		if init.Shape.DType.IsFloat() {
+			return result.F == z.F
+		}
+		return result.I == z.I
+	}
+	for _, x := range numbers {
+		if !gives(neutral, x, x) || !gives(x, neutral, x) {
+			return false
+		}
+	}
+	return true
 }
 
 // isConstant reports whether an instruction is a scalar constant, and x; −0 is not 0.
