@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
@@ -327,7 +328,7 @@ func (b *block) reduceByProgram(f *reduceLoop, op symtile.Op, c *accumulator) {
 	}
 	if r.program == nil {
 		r.places = places
-		r.extremum = b.extremumOf(op)
+		r.extremum = b.extremumOf(op, c.args[0])
 		c.accumulate = r.accumulate(f)
 		return
 	}
@@ -417,9 +418,9 @@ func (b *block) placesOf(c *accumulator) strip {
 	return b.l.places[c.args[1]]
 }
 
-// extremumOf is the search for the pair that a reduction keeps, nil where it keeps none or no
-// machine code runs.
-func (b *block) extremumOf(op symtile.Op) *vector.Extremum {
+// extremumOf is the search of a row for the pair that a reduction keeps, nil where it keeps
+// none or no machine code runs.
+func (b *block) extremumOf(op symtile.Op, values *value) extremumSearch {
 	if !b.l.jit {
 		return nil
 	}
@@ -427,8 +428,30 @@ func (b *block) extremumOf(op symtile.Op) *vector.Extremum {
 	if !ok {
 		return nil
 	}
-	x, _ := vector.ExtremumOf(monoid)
-	return x
+	switch values.class {
+	case portable.Float32:
+		return extremumOn[float32](monoid, values)
+	case portable.Float64:
+		return extremumOn[float64](monoid, values)
+	case portable.Int32:
+		return extremumOn[int32](monoid, values)
+	}
+	return nil
+}
+
+// An extremumSearch is the place of the pair of n that is kept, from an element on; it is not
+// ok where the computation has to say.
+type extremumSearch func(w *worker, from, n int64) (at int64, ok bool)
+
+// extremumOn is the search of values of a class.
+func extremumOn[T vector.Ordered](monoid hlo.Opcode, values *value) extremumSearch {
+	x, ok := vector.ExtremumOf[T](monoid)
+	if !ok {
+		return nil
+	}
+	return func(w *worker, from, n int64) (int64, bool) {
+		return x.First(&w.extremumArgs, whole[T](w, values)[from:][:n])
+	}
 }
 
 // loadScalar reads an element of any class; floats are widened to float64.
@@ -519,7 +542,7 @@ type stripReducer struct {
 	// What writes the second operand, element by element; nil where scratch has it.
 	places strip
 	// The search for the pair that is kept; nil where pairs are combined.
-	extremum *vector.Extremum
+	extremum extremumSearch
 }
 
 // stripReducer makes one of the computation, nil where an instruction of it has
@@ -663,32 +686,58 @@ func (r *stripReducer) finish(
 	return true
 }
 
-// combineStrips makes the strips of a reducer: one machine function, and where elements
-// have four bytes one that reads neighbours; or loops in Go.
+// combineStrips makes the strips of a reducer: machine functions of operations that agree in
+// the width of lanes, and where all have lanes of four bytes one that reads neighbours; or
+// loops in Go.
 func (l *lowering) combineStrips(group []*instr, r *stripReducer) {
-	// One function serves if all instructions have code for elements of one width.
-	run := []*pointwiseOp(nil)
-	width := group[0].outs[0].class.Bytes()
-	whole := l.jit
-	for _, i := range group {
-		run = append(run, i.pointwise)
-		whole = whole && vector.Has(i.pointwise.instr) &&
-			i.outs[0].class.Bytes() == width
-	}
-	if whole {
+	for len(group) > 0 {
+		run := r.machineRun(l, group)
 		m := newStripFunction(run, nil)
-		m.writes = r.results
-		if f, ok := m.compile(l); ok {
-			r.combines = []strip{m.strip(f)}
-			if f, ok := r.compilePairs(l, m); ok && width == 4 {
+		m.writes = r.readAfter(run, group[len(run):])
+		f, ok := (*amd64.Func)(nil), false
+		if len(run) > 0 {
+			f, ok = m.compile(l)
+		}
+		if !ok {
+			r.combines = append(r.combines, group[0].strip)
+			group = group[1:]
+			continue
+		}
+		if len(r.combines) == 0 && len(run) == len(group) && m.lanes() == 4 {
+			if f, ok := r.compilePairs(l, m); ok {
 				r.pairs = r.callPairs(f)
 			}
-			return
+		}
+		r.combines = append(r.combines, m.strip(f))
+		group = group[len(run):]
+	}
+}
+
+// machineRun is as many of the first operations of a group as one machine function does.
+func (r *stripReducer) machineRun(l *lowering, group []*instr) (run []*pointwiseOp) {
+	for k, i := range group {
+		next := append(run[:len(run):len(run)], i.pointwise)
+		m := newStripFunction(next, nil)
+		if !l.jit || !vector.Has(i.pointwise.instr) || !lanesFit(next) ||
+			len(m.reads)+len(r.readAfter(next, group[k+1:])) > len(addressRegs) {
+			break
+		}
+		run = next
+	}
+	return run
+}
+
+// readAfter is what a run makes that is a result, or that the rest of its group reads.
+func (r *stripReducer) readAfter(run []*pointwiseOp, rest []*instr) (values []*value) {
+	for _, p := range run {
+		if slices.Contains(r.results, p.out) ||
+			slices.ContainsFunc(rest, func(i *instr) bool {
+				return slices.Contains(i.stripArgs, p.out)
+			}) {
+			values = append(values, p.out)
 		}
 	}
-	for _, i := range group {
-		r.combines = append(r.combines, i.strip)
-	}
+	return values
 }
 
 // compilePairs emits the computation of neighbours: a loop over whole vectors of pairs of
@@ -838,8 +887,7 @@ func (r *stripReducer) selects(w *worker, from, n int64) bool {
 	if r.extremum == nil {
 		return false
 	}
-	row := whole[float32](w, r.args[0])[from:][:n]
-	at, ok := r.extremum.First(&w.extremumArgs, row)
+	at, ok := r.extremum(w, from, n)
 	if !ok {
 		return false
 	}

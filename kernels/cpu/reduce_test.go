@@ -162,8 +162,12 @@ ENTRY main {
 // infinities and NaN, whole and in tiles of their columns.
 func TestArgmax(t *testing.T) {
 	const rows = 24
-	for _, d := range []string{"f32", "bf16", "f16"} {
-		for _, c := range [][2]string{{"GT", "-inf"}, {"LT", "inf"}} {
+	for _, d := range []string{"f32", "bf16", "f16", "f64", "s32", "s8"} {
+		ends := [][2]string{{"GT", "-inf"}, {"LT", "inf"}}
+		if d[0] == 's' {
+			ends = [][2]string{{"GT", "-128"}, {"LT", "127"}}
+		}
+		for _, c := range ends {
 			for _, cols := range []int64{1, 9, 100, 1030, 4129} {
 				text := strings.NewReplacer(
 					"T[", d+"[", "ROWS", fmt.Sprint(rows), "COLS", fmt.Sprint(cols),
@@ -190,6 +194,7 @@ func argmaxRows(t *testing.T, c *hlo.Computation, cols int64) []kernels.Buffer {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(45, 46))
+	whole := !c.Params[0].Shape.DType.IsFloat()
 	rare := []float64{math.NaN(), math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1), 1e-30, -7}
 	for at := range b.Shape.Elements() {
 		row := at / cols
@@ -197,10 +202,14 @@ func argmaxRows(t *testing.T, c *hlo.Computation, cols int64) []kernels.Buffer {
 		switch {
 		case row%4 == 1: // zeros are the greatest
 			v = math.Copysign(float64(min(rng.IntN(4)-3, 0)), -float64(rng.IntN(2)))
-		case row%4 == 2 && rng.IntN(50) == 0:
+		case row%4 == 2 && !whole && rng.IntN(50) == 0:
 			v = rare[rng.IntN(len(rare))]
 		case row%4 == 3 && row%8 == 3:
 			v = math.Inf(-1)
+		}
+		if whole {
+			b.SetInt(at, int64(max(v, -128)))
+			continue
 		}
 		b.SetFloat(at, v)
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 // Of is maximum where an op of a program keeps the greatest value along one dimension and the
-// first place that has it, and minimum where it keeps the least. Its values are held as f32.
+// first place that has it, and minimum where it keeps the least.
 func Of(p *symtile.Program, op symtile.Op) (hlo.Opcode, bool) {
 	attrs := op.Instr.Attrs
 	if op.Code != hlo.OpReduce ||
@@ -29,7 +29,7 @@ func Of(p *symtile.Program, op symtile.Op) (hlo.Opcode, bool) {
 	values := p.Ops[op.Args[0]].Instr.Shape
 	places := p.Ops[op.Args[1]]
 	dim := attrs.Dimensions[0]
-	if !heldAsFloat32(values.DType) ||
+	if !isOrdered(values.DType) ||
 		places.Code != hlo.OpIota ||
 		places.Instr.Attrs.IotaDim != dim ||
 		!rises(places.Instr.Shape, dim) {
@@ -38,11 +38,12 @@ func Of(p *symtile.Program, op symtile.Op) (hlo.Opcode, bool) {
 	return keeps(attrs.ToApply)
 }
 
-// heldAsFloat32 reports whether scratch holds elements of a type as f32: those of two bytes
-// are widened, which changes the order of none.
-func heldAsFloat32(d hlo.DType) bool {
+// isOrdered reports whether scratch holds elements of a type as numbers that a search
+// compares, f32, f64 or s32: those of fewer bytes are widened, which changes the order of none.
+func isOrdered(d hlo.DType) bool {
 	switch d {
-	case hlo.F32, hlo.BF16, hlo.F16:
+	case hlo.F32, hlo.BF16, hlo.F16, hlo.F64,
+		hlo.S32, hlo.S16, hlo.S8, hlo.U16, hlo.U8:
 		return true
 	}
 	return false
