@@ -53,7 +53,7 @@ var mayImport = map[string][]string{
 	"kernels/cpu/internal/portable":       {"kernels", "kernels/reference", "symtile/hlo"},
 	"kernels/cpu/internal/rates":          {"kernels", "kernels/cpu/internal/gemm", "kernels/cpu/internal/vector"},
 	"kernels/cpu/internal/rowkernel":      {"kernels/cpu/internal/amd64", "kernels/cpu/internal/vector", "symtile/hlo"},
-	"kernels/cpu/internal/running":        {"kernels/cpu/internal/portable", "symtile", "symtile/hlo"},
+	"kernels/cpu/internal/running":        {"kernels", "kernels/cpu/internal/portable", "symtile", "symtile/hlo"},
 	"kernels/cpu/internal/selection":      {"symtile", "symtile/hlo"},
 	"kernels/cpu/internal/updates":        {"kernels/cpu/internal/portable", "kernels/cpu/internal/rowkernel", "kernels/cpu/internal/vector", "symtile/hlo"},
 	"kernels/cpu/internal/vector":         {"kernels/cpu/internal/amd64", "kernels/cpu/internal/portable", "symtile/hlo"},

@@ -137,12 +137,14 @@ func isNeutral(c *hlo.Computation, init *hlo.Instr) bool {
 		return false
 	}
 	numbers := []portable.Scalar{neutral}
+	// A type of few bits has other integers, which serve as well.
 	for _, x := range neutralTo {
 		numbers = append(numbers, portable.Scalar{
 			F: float64(x),
 			I: kernels.WrapInt(init.Shape.DType, x),
 		})
 	}
+	// Equal floats serve: which zero a sum with a zero is, the reduction leaves open.
 	r := make([]portable.Scalar, prog.Registers)
 	gives := func(x, y, z portable.Scalar) bool {
 		r[0], r[1] = x, y
