@@ -383,6 +383,7 @@ func (b *block) pairsReducer(op symtile.Op, c *accumulator) *stripReducer {
 // scalarReducer is the computation as a scalar program, with strips of operands and results.
 func (b *block) scalarReducer(prog *portable.ScalarProgram, c *accumulator) *stripReducer {
 	r := &stripReducer{outs: c.outs, strip: b.l.strip, program: prog}
+	// The results so far, the next elements, and what is made of them.
 	strips := [][]*value{nil, nil, nil}
 	for k := range strips {
 		for _, out := range c.outs {
@@ -698,6 +699,7 @@ func (l *lowering) combineStrips(group []*instr, r *stripReducer) {
 		if len(run) > 0 {
 			f, ok = m.compile(l)
 		}
+		// The first operation is left to its loop in Go where no function has it.
 		if !ok {
 			r.combines = append(r.combines, group[0].strip)
 			group = group[1:]

@@ -498,6 +498,7 @@ const runningLanes = 64
 // runningByProgram lowers a running reduction by a computation that is no single operation.
 func (b *block) runningByProgram(s runningStep, op symtile.Op, c *accumulator) {
 	c.name = "running computation"
+	// Its operands are strips of elements of several rows.
 	r := b.pairsReducer(op, c)
 	if r == nil {
 		return
@@ -544,6 +545,7 @@ func runningProgramStep[T portable.Number](s runningStep, r *stripReducer) step 
 		for part := range s.outer {
 			at, ok := s.place(w, part)
 			to := part * s.positions * s.inner
+			// Neighbours in memory are lanes beside each other.
 			for k := int64(0); ok && k < n; k++ {
 				x.from[x.lanes], x.to[x.lanes] = at+k, to+k
 				if x.lanes++; int64(x.lanes) == strip {
@@ -562,6 +564,7 @@ func (x *runningProgram[T]) run(w *worker) {
 	if x.lanes == 0 {
 		return
 	}
+	// The elements that come first are the left operands.
 	carry, next := x.pairs.lhs[0], x.pairs.rhs[0]
 	if s.backward {
 		carry, next = next, carry
@@ -579,6 +582,7 @@ func (x *runningProgram[T]) run(w *worker) {
 		for ; row >= x.lo && row < x.hi && (at+shift-row)*by >= 0; row += by {
 			x.combine(w, carry, next, row)
 		}
+		// Before the first row and behind the last one it is what it was.
 		held := whole[T](w, carry)
 		for l := range x.lanes {
 			x.dst[x.to[l]+at*s.inner] = held[l]
