@@ -380,7 +380,9 @@ func (b *block) pairsReducer(op symtile.Op, c *accumulator) *stripReducer {
 	return b.scalarReducer(prog, c)
 }
 
-// scalarReducer is the computation as a scalar program, with strips of operands and results.
+// scalarReducer is the computation as a scalar program, with strips of operands and results:
+// a constant, which strips would need copies of, is in a register of the program. A running
+// reduction fills the strips; other reductions run the program on elements where they are.
 func (b *block) scalarReducer(prog *portable.ScalarProgram, c *accumulator) *stripReducer {
 	r := &stripReducer{outs: c.outs, strip: b.l.strip, program: prog}
 	// The results so far, the next elements, and what is made of them.

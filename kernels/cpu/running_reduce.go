@@ -17,6 +17,10 @@ import (
 // unfold they take n² operations. Where a tile has whole windows, the results are
 // computed one from the other instead, and the unfold is not lowered.
 //
+// A computation of several operations, as log-add-exp is one, has no scan of vectors. Its
+// results are computed in the order of a row, an element each of several rows at a time, so
+// that a vector has elements of different rows and no step waits for more than the one before.
+//
 // The windows of a tile need not begin with the array: what lies before the first of
 // them is reduced first, so that tile programs share a long row.
 
@@ -492,7 +496,9 @@ func (r *runningRows[T]) result(k int64) []T {
 	return r.dst[at : at+r.n]
 }
 
-// runningLanes is the most rows of which a computation combines an element each at a time.
+// runningLanes is the most rows of which a computation combines an element each at a time:
+// eight vectors of f32 hide the latency of an exponential and a logarithm, and 64 lines of
+// cache, one of each row, are an eighth of a first cache of 32 KiB.
 const runningLanes = 64
 
 // runningByProgram lowers a running reduction by a computation that is no single operation.
