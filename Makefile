@@ -11,7 +11,7 @@ ROUNDS      ?= 3
 LLVM        ?= $(lastword $(sort $(wildcard /usr/lib/llvm-*/include/mlir/IR/AffineMap.h)))
 LLVM_ROOT    = $(LLVM:/include/mlir/IR/AffineMap.h=)
 
-.PHONY: lib bench-lookup attack judge oracle flips cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch operations python-torch report
+.PHONY: lib bench-lookup attack judge oracle flips cuda cuda-sim check test race fuzz generate bench bench-symbolic bench-isl bench-mlir bench-rivals judge-symbolic judge-gpu judge-intel judge-foreign judge-triton check-symbolic bench-peers bench-compare models models-corpus models-torch operations python-torch report
 
 check: ; gofmt -l . | (! grep .) && go vet ./... && go run $(STATICCHECK) ./...
 test:  ; go test ./...
@@ -159,6 +159,11 @@ judge-gpu: out/venv-gpu/installed
 out/venv-gpu/installed: bench/gpu/requirements.txt
 	@python3 -m venv out/venv-gpu && out/venv-gpu/bin/pip install -q -r $< && touch $@ || \
 	{ echo "judge-gpu: NVIDIA's assemblers are not installed: it needs python3 with venv, and pip its packages"; exit 1; }
+
+# The CPU backend's machine code on Intel processors that Bochs emulates (bench/intel), AMX
+# and AVX-VNNI included; the script gets Bochs's source by apt and compiles it. SAMPLE=1 for
+# the instructions that few processors have alone, another SEED for other operands of these.
+judge-intel: ; bench/intel/judge out/intel $(SEED) $(if $(filter-out 100%,$(SAMPLE)),sample)
 
 # Our loops beside those of Triton's kernels (bench/gpu/beside.json).
 judge-triton: out/venv-gpu/installed out/venv-foreign/installed
