@@ -64,6 +64,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		b, op, c, len(a.LHSBatch), len(parts[0][1]),
 	)
 	pack := b.l.knob("pack", -1)
+	how := b.l.halves(op)
 	d := &dotRun{
 		left:    left,
 		right:   right,
@@ -72,6 +73,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		caches:  b.l.spec.Caches,
 		packing: packings[pack],
 		past:    b.l.writesProductPast(op, out),
+		batched: isBatched(op, how, left, right),
 	}
 	b.l.slotCount++
 	// The first product overwrites its result instead of adding to zeros.
@@ -79,7 +81,6 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		w.slots[d.fresh] = 1
 	})
 	c.empty = d.isFresh
-	how := b.l.halves(op)
 	x := gemm.Product[T]{
 		M:       int(out.extents[1]),
 		N:       int(out.extents[2]),
@@ -125,9 +126,19 @@ type dotRun struct {
 	fresh   int
 	packing gemm.Packing // Which operands package gemm packs.
 	past    bool         // The result is written past the caches.
+	batched bool         // Package gemm multiplies short products of a batch together.
 	caches  gemm.Caches  // The caches for which it blocks.
 	// The split of the contraction, nil where each program computes all of it.
 	split *splitK
+}
+
+// apart is the elements between matrices of the result and of both operands.
+func (d *dotRun) apart() [3]int {
+	return [3]int{
+		int(d.out.strides[0]),
+		int(d.left.strides[0]),
+		int(d.right.strides[0]),
+	}
 }
 
 // isFresh reports whether nothing was accumulated yet.
@@ -186,7 +197,23 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 	}
 	scratch := packingScratch[T](w)
 	long := x.M*x.N*x.K >= longProduct
-	for i := range int(d.left.extents[0]) {
+	batch := int(d.left.extents[0])
+	// What the shape of short products decides is decided once for all of them: a call for
+	// each takes several times as long as 8×8×8.
+	if d.batched && !long && batch > 1 {
+		x.Panels = int(d.right.panels)
+		x.C, x.A, x.B = matrix[T](w, d.out, 0),
+			matrix[T](w, d.left, 0),
+			matrix[T](w, d.right, 0)
+		// Each product has the terms of this part.
+		if first > 0 && x.K > 0 {
+			x = x.FromTerm(first)
+		}
+		x.MultiplyBatch(batch, d.apart(), scratch)
+		w.slots[d.fresh] = 0
+		return
+	}
+	for i := range batch {
 		if long && w.stopped() {
 			break
 		}
@@ -316,6 +343,18 @@ func multiplierFor[T portable.Number](
 		}
 	}
 	return multiply, scratch
+}
+
+// isBatched reports whether matrices are multiplied by Product.Multiply, as multiplierFor says,
+// and held in elements of the class of the dot.
+func isBatched(
+	op symtile.Op, how gemm.Halves,
+	left, right *matrixOperand,
+) bool {
+	return how == gemm.MultiplyAdds &&
+		integerBits(op.Instr.Operands) > 16 &&
+		left.v.short == 0 &&
+		right.v.short == 0
 }
 
 // multiplierOfHalves multiplies bf16 or f16.

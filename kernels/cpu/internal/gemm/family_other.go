@@ -32,6 +32,13 @@ func multiplyPanels[T Element](_ *family, x Product[T], scratch []T) {
 	multiplyPlain(x, scratch)
 }
 
+// multiplyBatch multiplies n products.
+func multiplyBatch[T Element](f *family, x Product[T], n int, apart [3]int, scratch []T) {
+	for i := range n {
+		multiplyPanels(f, x.number(i, apart), scratch)
+	}
+}
+
 // scratchInt16 is the scratch for the rows of a, for a panel of b, and for its
 // columns before they are transposed.
 func scratchInt16() int { return Scratch[int32](1, 1, 1) }

@@ -185,22 +185,72 @@ func (x Product[T]) Multiply(scratch []T) {
 	if x.check(); x.idle() {
 		return
 	}
-	// the same product transposed has rows of M elements
-	if x.N == 1 && x.M >= 16 &&
-		x.Windows == nil && x.Weights == nil &&
-		x.C.Row == 1 && x.Panels == 0 {
-		x.C, x.A, x.B = Matrix[T]{
-			x.C.Data, x.M, 1,
-		},
-			Matrix[T]{x.B.Data, x.B.Col, x.B.Row},
-			Matrix[T]{x.A.Data, x.A.Col, x.A.Row}
-		x.M, x.N = 1, x.M
+	if x.isColumn() {
+		x = x.transposed()
 	}
 	if f := familyOf[T](); f != nil {
 		multiplyPanels(f, x, scratch)
 		return
 	}
 	multiplyPlain(x, scratch)
+}
+
+// isColumn reports whether C is a column, contiguous, of many rows: the same product transposed
+// has one row of M elements.
+func (x *Product[T]) isColumn() bool {
+	return x.N == 1 && x.M >= 16 &&
+		x.Windows == nil && x.Weights == nil &&
+		x.C.Row == 1 && x.Panels == 0
+}
+
+// transposed is the product of the transposed matrices of one whose C is a column.
+func (x Product[T]) transposed() Product[T] {
+	a, b := x.A, x.B
+	x.A = Matrix[T]{b.Data, b.Col, b.Row}
+	x.B = Matrix[T]{a.Data, a.Col, a.Row}
+	x.C.Row = x.M
+	x.C.Col = 1
+	x.N = x.M
+	x.M = 1
+	return x
+}
+
+// MultiplyBatch is Multiply for n products of one shape, whose matrices C, A and B begin apart
+// elements apart. What the shape decides is decided once, which takes several times as long as
+// 8×8×8.
+func (x Product[T]) MultiplyBatch(
+	n int, apart [3]int, scratch []T,
+) {
+	f := familyOf[T]()
+	empty := x.M <= 0 || x.N <= 0 || x.K <= 0
+	placed := x.Windows != nil || x.Weights != nil
+	if n < 2 || f == nil || empty || placed {
+		for i := range n {
+			one := x.number(i, apart)
+			one.Multiply(scratch)
+		}
+		return
+	}
+	x.refuseShort()
+	x.check()
+	x.number(n-1, apart).check()
+	if x.isColumn() {
+		x = x.transposed()
+		// Both operands change places.
+		a, b := apart[1], apart[2]
+		apart[1], apart[2] = b, a
+	}
+	multiplyBatch(f, x, n, apart, scratch)
+}
+
+// number is product i of a batch.
+func (x Product[T]) number(
+	i int, apart [3]int,
+) Product[T] {
+	x.C.Data = x.C.Data[i*apart[0]:]
+	x.A.Data = x.A.Data[i*apart[1]:]
+	x.B.Data = x.B.Data[i*apart[2]:]
+	return x
 }
 
 // Multiply adds the product of a, m×k, and b, k×n, to c, m×n.

@@ -368,3 +368,49 @@ func TestPast(t *testing.T) {
 		}
 	}
 }
+
+// The products of a batch are those of its matrices one by one, in all layouts, also
+// empty ones and columns.
+func TestMultiplyBatch(t *testing.T) {
+	t.Run("f32", testMultiplyBatch[float32])
+	t.Run("f64", testMultiplyBatch[float64])
+	t.Run("i32", testMultiplyBatch[int32])
+	t.Run("i64", testMultiplyBatch[int64])
+}
+
+func testMultiplyBatch[T Element](t *testing.T) {
+	const batch = 3
+	r := rand.New(rand.NewPCG(7, 1))
+	for _, s := range [][3]int{
+		{8, 8, 8}, {1, 1, 9}, {40, 1, 5}, {1, 64, 20}, {1, 16, 200}, {5, 33, 3},
+		{13, 32, 7}, {50, 70, 40}, {128, 40, 600}, {4, 4, 0},
+	} {
+		m, n, k := s[0], s[1], s[2]
+		for at := range 16 {
+			la, lb := layouts[at%4], layouts[at/4]
+			if k == 0 {
+				la, lb = layouts[0], layouts[0]
+			}
+			a := random[T](la, batch*m, k, r)
+			b := random[T](lb, k, batch*n, r)
+			x := Product[T]{A: a, B: b, M: m, N: n, K: k, Fresh: at%3 == 0}
+			c := random[T](layouts[0], batch*m, n, r)
+			want := c
+			want.Data = slices.Clone(c.Data)
+			apart := [3]int{m * n, m * a.Row, n * b.Col}
+			if k == 0 {
+				apart = [3]int{m * n, 0, 0}
+			}
+			scratch := make([]T, x.Scratch())
+			for i := range batch {
+				x.C = want
+				x.number(i, apart).Multiply(scratch)
+			}
+			x.C = c
+			x.MultiplyBatch(batch, apart, scratch)
+			if !slices.Equal(c.Data, want.Data) {
+				t.Fatalf("%d×%d×%d, %v by %v: other elements than one by one", m, n, k, la, lb)
+			}
+		}
+	}
+}

@@ -305,6 +305,40 @@ func (x *prefetch) take(most int) (p uintptr, step, taken int) {
 // multiplyPanels multiplies in the way that suits the shape: as a matrix-vector
 // product where few rows use b, else slab by slab.
 func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
+	p := productOf(f, &x, scratch)
+	p.multiply(x.Fresh, x.Past)
+}
+
+// multiplyBatch is multiplyPanels for n products that differ in where their matrices begin,
+// apart elements apart.
+func multiplyBatch[T Element](
+	f *family, x Product[T],
+	n int, apart [3]int,
+	scratch []T,
+) {
+	p := productOf(f, &x, scratch)
+	c := p.c.p
+	a := p.a.p
+	b := p.b.p
+	for i := range n {
+		// Each matrix begins so many bytes behind the first.
+		at := i * f.bytes
+		p.c.p = unsafe.Add(
+			c, at*apart[0],
+		)
+		p.a.p = unsafe.Add(
+			a, at*apart[1],
+		)
+		p.b.p = unsafe.Add(
+			b, at*apart[2],
+		)
+		p.multiply(x.Fresh, x.Past)
+	}
+}
+
+// productOf is a product with its blocks, which are packed in scratch.
+func productOf[T Element](f *family, in *Product[T], scratch []T) product {
+	x := *in
 	p := product{
 		family:   f,
 		blocking: blockingOf(f, x),
@@ -333,21 +367,44 @@ func multiplyPanels[T Element](f *family, x Product[T], scratch []T) {
 		f.bytes,
 	}
 	p.checkScratch(len(scratch) * f.bytes)
+	return p
+}
+
+// multiply multiplies.
+func (p *product) multiply(isFresh, past bool) {
 	switch {
-	case p.apart != 0 || x.Windows != nil || x.Weights != nil:
-		p.slabs(x.Fresh, x.Past)
+	case p.apart != 0 ||
+		p.windows.Windows != nil ||
+		p.weights != nil:
+		p.slabs(isFresh, past)
 	case p.usesGemv():
-		p.clear(x.Fresh)
+		p.clear(isFresh)
 		p.runGemv()
 	case p.usesStanding():
-		p.clear(x.Fresh)
+		p.clear(isFresh)
 		p.runStanding()
 	case p.usesTransposedGemv():
-		p.clear(x.Fresh)
+		p.clear(isFresh)
 		p.runTransposedGemv()
+	case p.isStrip():
+		p.setFlags(isFresh, past)
+		p.strip(
+			p.c, p.a, p.b,
+			p.m, p.n, p.k,
+		)
 	default:
-		p.slabs(x.Fresh, x.Past)
+		p.slabs(isFresh, past)
 	}
+}
+
+// isStrip reports whether a product is one block of one panel, whose operands are read in place:
+// a small one, which takes less time than to look for what is packed, or fetched, next.
+func (p *product) isStrip() bool {
+	return p.n <= p.width() &&
+		p.m <= p.rows &&
+		p.k <= p.terms &&
+		!p.packsSlab(p.a) &&
+		!p.packsPanel(p.b, p.n)
 }
 
 // checkScratch panics where the slab and panels take more bytes than there are.
@@ -385,16 +442,22 @@ func (p *product) canWritePast() bool {
 func (p *product) slabs(isFresh, past bool) {
 	for j := 0; j < p.n; j += p.columns {
 		for t := 0; t < p.k; t += p.termsFrom(t) {
-			p.flags = 0
-			if isFresh && t == 0 {
-				p.flags = freshFlag
-				if past && p.canWritePast() {
-					p.flags |= pastFlag
-				}
-			}
+			p.setFlags(isFresh && t == 0, past)
 			for i := 0; i < p.m; i += p.rows {
 				p.block(i, j, t)
 			}
+		}
+	}
+}
+
+// setFlags sets what kernels do with c: a fresh one holds nothing yet, and may be written past
+// the caches.
+func (p *product) setFlags(isFresh, past bool) {
+	p.flags = 0
+	if isFresh {
+		p.flags = freshFlag
+		if past && p.canWritePast() {
+			p.flags |= pastFlag
 		}
 	}
 }
