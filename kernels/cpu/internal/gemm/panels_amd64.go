@@ -665,8 +665,14 @@ const (
 	// minPackedWideRows is the same of panels of two lines (512 bits) whose rows are in the
 	// second cache, which delivers both lines in less time than the multiply-adds of a term
 	// take: packing gains 1 % of 512 rows where it gains anything (BenchmarkPacked, Zen 5).
-	// Rows that come from memory are packed, since a copy fetches ahead.
+	// Rows that come from memory are packed, since a copy fetches ahead, but for those that
+	// minPackedFarRows is about.
 	minPackedWideRows = 512
+	// minPackedFarRows is the same of rows beyond the second cache, where that gives panels as
+	// fast as kernels multiply them: the lines of the next panels are fetched while these
+	// are multiplied, and a copy takes 7 to 10 % of the time of 49 rows, 3 of 196, and none of
+	// 392 (Zen 4, from the third cache and from memory).
+	minPackedFarRows = 256
 	// minPackedHalfRows is the same where rows are half of aliasStride apart.
 	minPackedHalfRows = 128
 	// minPackedAliasRows is the same where all rows of a panel compete for the
@@ -679,13 +685,16 @@ const (
 // packedFrom is the number of rows from which panels of b are packed, whose rows are stride
 // bytes apart.
 func (p *product) packedFrom(stride int) int {
+	far := p.k*stride > p.caches.Second
 	switch {
 	case stride%aliasStride == 0:
 		return minPackedAliasRows
-	case p.width()*p.bytes <= 64 || p.k*stride > p.caches.Second:
+	case p.width()*p.bytes <= 64 || far && !p.isDeep(p.caches):
 		return minPackedRows
 	case stride%(aliasStride/2) == 0:
 		return minPackedHalfRows
+	case far:
+		return minPackedFarRows
 	}
 	return minPackedWideRows
 }
