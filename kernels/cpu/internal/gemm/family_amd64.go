@@ -81,7 +81,7 @@ type family struct {
 	// Those of transposed matrices, for 64 and 32 bytes of c.
 	transposedGemv     transposedGemvKernel
 	halfTransposedGemv transposedGemvKernel // of 32
-	standing           [2]standingKernel    // Of one and of four columns.
+	standing           [3]standingKernel    // Of one, of four columns, and of four that fetches.
 	masks              func(n int) *byte    // The mask of the first n lanes.
 	// Copies rows of panelGroup panels that are next to each other, or nil.
 	copyGroup func(rows int, to *byte, panel int, from *byte, fromStride int)
@@ -192,7 +192,7 @@ var f32Narrow = family{
 	gemv:               [2]gemvKernel{gemvF32, fetchingGemvF32},
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
-	standing:           [2]standingKernel{standingF32, standingF32Four},
+	standing:           [3]standingKernel{standingF32, standingF32Four, fetchingStandingF32Four},
 	masks:              narrowMask32,
 	transpose:          transpose32,
 	copyGroup:          copyLines,
@@ -234,7 +234,7 @@ var f32Wide = family{
 	gemv:               [2]gemvKernel{gemvF32, fetchingGemvF32},
 	transposedGemv:     transposedGemvF32,
 	halfTransposedGemv: transposedGemvF32Half,
-	standing:           [2]standingKernel{standingF32, standingF32Four},
+	standing:           [3]standingKernel{standingF32, standingF32Four, fetchingStandingF32Four},
 	masks:              wideMask,
 	transpose:          transpose32,
 	copyGroup:          copyWidePanels,

@@ -76,6 +76,28 @@ func TestPartialSums(t *testing.T) {
 	}
 }
 
+// Columns that the second cache does not hold, whose lines are fetched ahead, have the same
+// partial sums.
+func TestFetchedColumns(t *testing.T) {
+	if familyOf[float32]() == nil {
+		t.Skip("there are no partial sums")
+	}
+	const n, k = 70, 4100
+	r := rand.New(rand.NewPCG(13, 14))
+	a := random[float32](layouts[0], 1, k, r)
+	b := random[float32](layouts[1], k, n, r)
+	x := Product[float32]{
+		C: Matrix[float32]{make([]float32, n), n, 1}, A: a, B: b, M: 1, N: n, K: k,
+		Caches: Caches{First: 32 << 10, Second: 1 << 20},
+	}
+	x.Multiply(make([]float32, Scratch[float32](1, n, k)))
+	for j, got := range x.C.Data {
+		if want := partialSums(0, a.Data, b.Data[j*b.Col:][:k]); got != want {
+			t.Errorf("column %d: %v, not %v", j, got, want)
+		}
+	}
+}
+
 // partialSums is c + Σ aₜ·bₜ in the order of the kernels.
 func partialSums(c float32, a, b []float32) float32 {
 	var sums [16]float32

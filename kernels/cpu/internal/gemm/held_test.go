@@ -26,6 +26,7 @@ var heldBy = []struct {
 	{`fetchingGemvF(32|64)`, false, []string{"TestFetchedRows"}},
 	{`transposedGemvF32(Half)?`, false, []string{"TestStandingColumns", "TestEveryRemainder"}},
 	{`standingF32(Four)?`, false, []string{"TestPartialSums"}},
+	{`fetchingStandingF32Four`, false, []string{"TestFetchedColumns"}},
 	{`bytePanels(Signed|Unsigned)[12]|wordPanel`, true, []string{"TestBytePanels"}},
 	{`copyWidePanels`, true, []string{"TestWideCopies"}},
 	{`copyPanels[14]`, false, []string{"TestPanels", "TestEveryRemainder"}},

@@ -536,6 +536,9 @@ func standingF32(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)
 func standingF32Four(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)
 
 //go:noescape
+func fetchingStandingF32Four(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)
+
+//go:noescape
 func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 
 //go:noescape

@@ -32120,6 +32120,92 @@ turn:
 	VZEROUPPER
 	RET
 
+// func fetchingStandingF32Four(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)
+// Requires: AVX, FMA3, MMX+
+TEXT ·fetchingStandingF32Four(SB), NOSPLIT, $0-48
+	MOVQ   turns+0(FP), AX
+	MOVQ   a+8(FP), CX
+	MOVQ   b+16(FP), DX
+	MOVQ   bcs+24(FP), BX
+	LEAQ   (DX)(BX*1), SI
+	LEAQ   (SI)(BX*1), DI
+	LEAQ   (DI)(BX*1), BX
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+turn:
+	PREFETCHT0   192(DX)
+	PREFETCHT0   192(SI)
+	PREFETCHT0   192(DI)
+	PREFETCHT0   192(BX)
+	VMOVUPS      (CX), Y8
+	VFMADD231PS  (DX), Y8, Y0
+	VFMADD231PS  (SI), Y8, Y2
+	VFMADD231PS  (DI), Y8, Y4
+	VFMADD231PS  (BX), Y8, Y6
+	VMOVUPS      32(CX), Y8
+	VFMADD231PS  32(DX), Y8, Y1
+	VFMADD231PS  32(SI), Y8, Y3
+	VFMADD231PS  32(DI), Y8, Y5
+	VFMADD231PS  32(BX), Y8, Y7
+	ADDQ         $0x40, DX
+	ADDQ         $0x40, SI
+	ADDQ         $0x40, DI
+	ADDQ         $0x40, BX
+	ADDQ         $0x40, CX
+	DECQ         AX
+	JNZ          turn
+	MOVQ         c+32(FP), AX
+	MOVQ         ccs+40(FP), CX
+	VADDPS       Y1, Y0, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x0e, X0, X1
+	VADDPS       X1, X0, X0
+	VPERMILPS    $0x01, X0, X1
+	VADDSS       X1, X0, X0
+	VADDSS       (AX), X0, X0
+	VMOVSS       X0, (AX)
+	ADDQ         CX, AX
+	VADDPS       Y3, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x0e, X2, X0
+	VADDPS       X0, X2, X2
+	VPERMILPS    $0x01, X2, X0
+	VADDSS       X0, X2, X2
+	VADDSS       (AX), X2, X2
+	VMOVSS       X2, (AX)
+	ADDQ         CX, AX
+	VADDPS       Y5, Y4, Y4
+	VEXTRACTF128 $0x01, Y4, X0
+	VADDPS       X0, X4, X4
+	VPERMILPS    $0x0e, X4, X0
+	VADDPS       X0, X4, X4
+	VPERMILPS    $0x01, X4, X0
+	VADDSS       X0, X4, X4
+	VADDSS       (AX), X4, X4
+	VMOVSS       X4, (AX)
+	ADDQ         CX, AX
+	VADDPS       Y7, Y6, Y6
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPS       X0, X6, X6
+	VPERMILPS    $0x0e, X6, X0
+	VADDPS       X0, X6, X6
+	VPERMILPS    $0x01, X6, X0
+	VADDSS       X0, X6, X6
+	VADDSS       (AX), X6, X6
+	VMOVSS       X6, (AX)
+	ADDQ         CX, AX
+	VZEROUPPER
+	RET
+
 // func copyPanels1(rows int, to *byte, toStride int, panel int, from *byte, fromStride int)
 // Requires: AVX
 TEXT ·copyPanels1(SB), NOSPLIT, $0-48

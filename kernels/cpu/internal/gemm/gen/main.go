@@ -48,8 +48,9 @@ func main() {
 	}
 	transposedGemv("transposedGemvF32", 2)
 	transposedGemv("transposedGemvF32Half", 1)
-	standing("standingF32", 1)
-	standing("standingF32Four", 4)
+	standing("standingF32", 1, 0)
+	standing("standingF32Four", 4, 0)
+	standing("fetchingStandingF32Four", 4, standingAhead)
 	copyPanels(1)
 	copyPanels(4)
 	copyWidePanels()

@@ -11,12 +11,17 @@ import (
 // cycles busy.
 const standingChains = 2
 
+// standingAhead is how many bytes ahead columns from memory are fetched: three lines. With one
+// thread of a Zen 4 a matrix of 4096×4096 takes 0.89 of the time then, 0.92 to 0.97 with two,
+// four, five or six lines, and no less with eight lines, or into the second cache.
+const standingAhead = 192
+
 // standing adds the products of a row of a to one or four elements of c, where the
 // terms of a and of each column of b are contiguous: 16 terms a turn. Term t of a
 // column belongs to lane t mod 16 of the partial sums, which are added by halves at
 // the end, whatever the number of columns. Columns are bcs bytes apart, and their
-// elements of c are ccs.
-func standing(name string, columns int) {
+// elements of c are ccs. Lines that are some bytes ahead are fetched, if any.
+func standing(name string, columns, ahead int) {
 	TEXT(name, NOSPLIT, "func(turns int, a *byte, b *byte, bcs int, c *byte, ccs int)")
 	Pragma("noescape")
 	turns := Load(Param("turns"), GP64())
@@ -46,6 +51,11 @@ func standing(name string, columns int) {
 	// A vector of a serves all columns, whose terms are operands in memory: ten loads
 	// a turn of four, which is faster than any memory.
 	Label("turn")
+	if ahead > 0 {
+		for _, r := range b {
+			PREFETCHT0(Mem{Base: r, Disp: ahead})
+		}
+	}
 	for k := range standingChains {
 		x := YMM()
 		at := 32 * k
