@@ -73,6 +73,7 @@ func (b *Backend) spec() deviceSpec {
 	spec := deviceSpecOf(b.Identity())
 	spec.wide = b.wide
 	spec.fetch = b.prior.sheet.FetchBytes
+	spec.places = b.prior.sheet.ReadPlaces
 	spec.Panel = b.prior.panel(spec)
 	return spec
 }

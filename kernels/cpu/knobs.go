@@ -33,7 +33,7 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
 	{Name: "rows", Min: 0, Max: 1, Default: 1, Absent: "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction"},
 	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
-	{Name: "ahead", Min: 0, Max: 1 << 16, Absent: "bytes fetched ahead: 1024, a row but at least 4096 where it takes several passes; what the sheet of the processor says, and a row more in several passes; 0 where no rows are written", Offers: offerAhead},
+	{Name: "ahead", Min: 0, Max: 1 << 16, Absent: "bytes fetched ahead: 1024, a row but at least 4096 where it takes several passes; what the sheet of the processor says, and a row more in several passes; 0 where no rows are written but columns from memory summed, 512 then, and where the sheet says at how many places several arrays are read", Offers: offerAhead},
 	{Name: "prefetch", Min: 0, Max: 64, Absent: "ahead= says how far; else whole rows fetched ahead"},
 	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "1024 elements computed at a time where a row is not one machine function", Offers: offerStrips},
 	{Name: "width", Min: 256, Max: 512, Default: 512, Absent: "512: rows in vectors of 512 bits where the processor has AVX-512 and all their instructions such a form, else 256", Offers: offerWidths},

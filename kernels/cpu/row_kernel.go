@@ -1,10 +1,12 @@
 package cpu
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // The translation to a row kernel leaves everything behind that is about the
@@ -91,6 +93,14 @@ func (n *rowGroup) translateItems() {
 	}
 }
 
+// readsMemory reports whether a parameter takes at least half of the last cache, as outputs do
+// that are written past it.
+func (l *lowering) readsMemory() bool {
+	return slices.ContainsFunc(l.p.Physical.ParamShapes(), func(s hlo.Shape) bool {
+		return 2*s.Bytes() >= l.spec.last
+	})
+}
+
 // value is the translation of v, nil of nil.
 func (n *rowGroup) value(v *value) *rowkernel.Value {
 	if v == nil {
@@ -153,12 +163,14 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 	}
 	n.kernel.Slab().Offset = l.values[n.kernel.Slab().ID].at
 	code, err := n.kernel.Compile(rowkernel.Options{
-		Unroll:   l.knob("unroll", 0),
-		Prefetch: l.knob("prefetch", -1),
-		Ahead:    l.knob("ahead", -1),
-		Fetch:    l.spec.fetch,
-		First:    int64(l.spec.First),
-		Wide:     l.spec.wide && l.knob("width", 512) == 512,
+		Unroll:     l.knob("unroll", 0),
+		Prefetch:   l.knob("prefetch", -1),
+		Ahead:      l.knob("ahead", -1),
+		Fetch:      l.spec.fetch,
+		Places:     l.spec.places,
+		FromMemory: l.readsMemory(),
+		First:      int64(l.spec.First),
+		Wide:       l.spec.wide && l.knob("width", 512) == 512,
 	})
 	if err != nil {
 		return nil, err

@@ -22,6 +22,8 @@ type deviceSpec struct {
 	wide bool
 	// Rows are fetched so many bytes ahead; 0 where it was not measured.
 	fetch int64
+	// Rows of several arrays are read at so many places in turn; 0 where it was not measured.
+	places int64
 }
 
 // defaultVectorBits is the width of vectors where the device does not list it.

@@ -62,6 +62,8 @@ type Sheet struct {
 	L2TLB       int     `json:"l2_dtlb_entries,omitempty"`
 	// FetchBytes is how far ahead of what is read its memory is best asked for more.
 	FetchBytes int64 `json:"fetch_bytes,omitempty"`
+	// ReadPlaces is at how many places in turn rows of several arrays are best read.
+	ReadPlaces int64 `json:"read_places,omitempty"`
 
 	// Bytes that a core reads in a cycle from each cache at most.
 	L1Rate float64 `json:"l1_bytes_per_cycle,omitempty"`

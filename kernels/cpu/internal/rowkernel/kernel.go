@@ -69,6 +69,7 @@ type Kernel struct {
 	reciprocalOf map[*Value]*Value // The inverse of reciprocals.
 	scaledExps   map[*Value]bool   // Powers of e that are computed times 2^32.
 	schedule     sweepPlan
+	places       int64 // Where rows of several arrays are read in turn, see Options.
 }
 
 // An Item is an operation or a reduction: one field is set.

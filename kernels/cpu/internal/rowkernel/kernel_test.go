@@ -129,6 +129,22 @@ func TestNearDistances(t *testing.T) {
 	}
 }
 
+// Sums of columns are fetched ahead at each of their places where what suits the processor is
+// near and they come from memory, and not at all where nobody has measured it.
+func TestColumnDistances(t *testing.T) {
+	m := newMaker(64, 1024)
+	wideKernels()["columns"](m)
+	m.Plan()
+	for fetch, want := range map[int64]int64{0: 0, 2 << 10: columnFetch, 8 << 10: 0} {
+		if got := m.defaultAhead(Options{Fetch: fetch, FromMemory: true}); got != want {
+			t.Errorf("%d bytes suit the processor: %d bytes ahead, not %d", fetch, got, want)
+		}
+		if got := m.defaultAhead(Options{Fetch: fetch}); got != 0 {
+			t.Errorf("%d bytes suit the processor: %d bytes ahead in the caches", fetch, got)
+		}
+	}
+}
+
 // Compiling works on every platform and is deterministic.
 func TestCompileIsDeterministic(t *testing.T) {
 	var first string

@@ -1,7 +1,6 @@
 package rowkernel
 
 import (
-	"slices"
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
@@ -22,6 +21,12 @@ type Options struct {
 	// Fetch is the number of bytes ahead of what is read that suits the processor, 0
 	// where nobody has measured it.
 	Fetch int64
+	// Places is the number of places at which rows of several arrays are best read in turn
+	// where a result is written past the caches, where no distance is chosen; 0 where nobody
+	// has measured it.
+	Places int64
+	// FromMemory says that some array that is read does not stay in the last cache.
+	FromMemory bool
 	// First is the bytes of the first cache.
 	First int64
 	// Wide computes whole rounds of vectors in vectors of 64 bytes, where all
@@ -67,7 +72,13 @@ type Code struct {
 // Compile emits the code of a kernel. It fails where the values of a sweep do not
 // fit in the registers.
 func (n *Kernel) Compile(o Options) (*Code, error) {
-	nonTemporal := slices.ContainsFunc(n.moving(), n.storesAligned)
+	if o.Ahead < 0 && o.Prefetch < 0 {
+		n.places = o.Places
+	}
+	nonTemporal := false
+	for _, s := range n.moving() {
+		nonTemporal = n.storesAligned(s) || nonTemporal
+	}
 	o.Wide = o.Wide && n.suitsWide()
 	a, err := n.emit(o, nonTemporal)
 	if o.Wide && (amd64.NeedsNarrow(err) || amd64.NeedsRegisters(err)) {

@@ -347,7 +347,7 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 // aheadOf is the distance in bytes of what is prefetched of an access, or 0.
 // Where the rows of the access do not follow each other it is whole rows.
 func (e *rowEmitter) aheadOf(s *Access) int64 {
-	if e.distance == 0 || e.rowSpacing > 1 || !e.kernel.prefetches(s) {
+	if e.distance == 0 || !e.kernel.prefetches(s) {
 		return 0
 	}
 	if s.row() == e.kernel.cols() {
@@ -363,17 +363,22 @@ func (e *rowEmitter) aheadOf(s *Access) int64 {
 
 // emitPrefetch emits the prefetches of a round of an access, some bytes from a base. A sweep
 // that does one of several parts begins at its part of the row, with as much less a round.
+// Rows that are combined are fetched into the second cache.
 func (p *sweepEmitter) emitPrefetch(s *Access, base amd64.Reg, at int64) {
 	const round = vector.RoundVectors * vector.Lanes
 	bytes := s.bytes() / p.parts // of an element
 	at += p.part * bytes * (p.kernel.cols() &^ (round - 1))
+	op := amd64.PREFETCHT0
+	if p.kernel.ReducesColumns() {
+		op = amd64.PREFETCHT1
+	}
 	for row := range p.batch {
 		for line := range bytes / 2 {
-			p.a.Emit(amd64.PREFETCHT0, amd64.Mem{
+			p.a.Emit(op, amd64.Mem{
 				Base:  base,
 				Index: amd64.RCX,
 				Scale: uint8(bytes),
-				Disp:  int32(at + 64*line + s.bytes()*row*s.row()),
+				Disp:  int32(at + 64*line + s.bytes()*row*p.rowSpacing*s.row()),
 			})
 		}
 	}

@@ -383,3 +383,52 @@ func differ(x, y []byte) int {
 	}
 	return -1
 }
+
+// Rows of two arrays that are read at two places in turn have the bits of rows in order, for
+// even and odd numbers of rows, several calls and what is left of a row; what computes a
+// function, or reads one array, stays in order.
+func TestReadPlaces(t *testing.T) {
+	if err := amd64.Supported(); err != nil {
+		t.Skip(err)
+	}
+	kernels := wideKernels()
+	for _, size := range [][2]int64{{4, 64}, {5, 80}, {7, 149}, {16, 1 << 13}, {21, 1 << 13}} {
+		for name, places := range map[string]int64{"subtract": 2, "maximum": 2, "divide": 1, "abs": 1} {
+			if size[1]%(2*vector.Lanes) != 0 {
+				places = 1 // the rows cannot be stored past the caches
+			}
+			m := newMaker(size[0], size[1])
+			kernels[name](m)
+			testReadPlaces(t, fmt.Sprintf("%s of %v", name, size), m.Kernel, places)
+		}
+	}
+}
+
+func testReadPlaces(t *testing.T, name string, k *Kernel, places int64) {
+	k.Plan()
+	arena := layOut(k)
+	arrays := randomArrays(k)
+	options := Options{Prefetch: -1, Ahead: 0, Places: 2, record: true}
+	var want [][]byte
+	for _, ahead := range []int64{0, -1} {
+		options.Ahead = ahead
+		code, err := k.Compile(options)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got := native(t, code, arrays, arena)
+		if ahead == 0 {
+			want = got
+			continue
+		}
+		compareArrays(t, name, want, got)
+		if b := k.Blocking(); b.Rows != places {
+			t.Errorf("%s: %d rows at a time, not %d", name, b.Rows, places)
+		}
+		got, err = emulated(k, options, arrays, arena)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		compareArrays(t, name+", emulated", want, got)
+	}
+}
