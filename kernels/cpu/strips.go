@@ -628,6 +628,12 @@ func (m *stripFunction) operations(
 				}
 				x[k] = at[v]
 			}
+			// What is stored and not read again is converted as it is stored.
+			to := amd64.Mem{Base: regs[p.out]}
+			if slices.Contains(m.writes, p.out) && !m.readsOwn(p.out) &&
+				vector.StoreConverted(c, to, p.out.stored(), p.instr, x[0]) {
+				continue
+			}
 			at[p.out] = vector.Emit(c, p.instr, x)
 		}
 		if slices.Contains(m.writes, p.out) {
@@ -642,6 +648,13 @@ func (m *stripFunction) operations(
 			)
 		}
 	}
+}
+
+// readsOwn reports whether an operation of the run reads what another one makes.
+func (m *stripFunction) readsOwn(v *value) bool {
+	return slices.ContainsFunc(m.list, func(p *pointwiseOp) bool {
+		return slices.Contains(p.args, v)
+	})
 }
 
 // inCode is a constant as one of a chain, of as many bytes as its class has: of four, it is in

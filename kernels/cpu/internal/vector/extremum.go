@@ -181,24 +181,38 @@ type extremumCode struct {
 	least     bool
 }
 
+// fourLanes are the exchanges of elements of four bytes: those two apart, then neighbours.
+var fourLanes = []amd64.Imm{0x4e, 0xb1}
+
 // extremum32 is the code for f32.
 func extremum32(op amd64.Op) extremumCode {
 	return extremumCode{
-		op, amd64.VCMPPS, amd64.VMOVMSKPS, amd64.VMOVSS, []amd64.Imm{0x4e, 0xb1}, false,
+		extreme:   op,
+		compare:   amd64.VCMPPS,
+		lanes:     amd64.VMOVMSKPS,
+		store:     amd64.VMOVSS,
+		exchanges: fourLanes,
 	}
 }
 
 // extremum64 is the code for f64, of which a half of a vector has two.
 func extremum64(op amd64.Op) extremumCode {
 	return extremumCode{
-		op, amd64.VCMPPD, amd64.VMOVMSKPD, amd64.VMOVSD, []amd64.Imm{0x4e}, false,
+		extreme:   op,
+		compare:   amd64.VCMPPD,
+		lanes:     amd64.VMOVMSKPD,
+		store:     amd64.VMOVSD,
+		exchanges: fourLanes[:1],
 	}
 }
 
 // extremumInt32 is the code for s32.
 func extremumInt32(op amd64.Op) extremumCode {
 	return extremumCode{
-		op, 0, amd64.VMOVMSKPS, amd64.VMOVSS, []amd64.Imm{0x4e, 0xb1}, false,
+		extreme:   op,
+		lanes:     amd64.VMOVMSKPS,
+		store:     amd64.VMOVSS,
+		exchanges: fourLanes,
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -243,6 +244,92 @@ func (t smallType) encode(c *amd64.Chain, x amd64.Value) amd64.Value {
 		c.Const32(t.nan),
 		isNaN(c, x),
 	)
+}
+
+// encodeRounded makes codes of any f32, those of encode(round(x)) in half the instructions: the
+// code of a normal number is its bits, rounded and moved, and that of a smaller one is what is
+// left of a sum with a number whose last place is the unit.
+func (t smallType) encodeRounded(c *amd64.Chain, x amd64.Value) amd64.Value {
+	size := c.Abs32(x)
+	odd := c.Do(
+		amd64.VPSRLD, size,
+		t.shift(),
+	)
+	odd = c.Do(
+		amd64.VPAND, odd,
+		c.Const32(1),
+	)
+	// Half a place less one is added, and the bias taken away.
+	half := uint32(1) << (t.shift() - 1)
+	bias := uint32(127-t.bias) << 23
+	normal := c.Do(
+		amd64.VPADDD, size,
+		c.Const32(half-1-bias),
+	)
+	normal = c.Do(
+		amd64.VPADDD, normal, odd,
+	)
+	normal = c.Do(
+		amd64.VPSRLD, normal,
+		t.shift(),
+	)
+	magic := c.Float32(t.unit * (3 << 22))
+	near := c.Do(
+		amd64.VPSUBD,
+		c.Do(amd64.VADDPS, size, magic), magic,
+	)
+	code := c.Do(
+		amd64.VBLENDVPS, normal, near,
+		t.isSmall(c, size),
+	)
+	// The code behind that of the largest number is infinity, or NaN where there is none.
+	largest := math.Float32bits(float32(t.most))
+	largest = largest >> t.shift()
+	largest -= uint32(127-t.bias) << t.fraction
+	invalid := isNaN(c, x)
+	if math.IsInf(float64(t.beyond), 0) {
+		beyond := c.Const32(largest + 1)
+		code = c.Do(
+			amd64.VPMINSD, code, beyond,
+		)
+	} else {
+		above := c.Do(
+			amd64.VPCMPGTD, code,
+			c.Const32(largest),
+		)
+		invalid = c.Do(
+			amd64.VORPS, invalid, above,
+		)
+	}
+	sign := c.Do(
+		amd64.VPSRLD,
+		t.signOf(c, x, code),
+		amd64.Imm(24),
+	)
+	code = c.Do(amd64.VPOR, code, sign)
+	return c.Do(
+		amd64.VBLENDVPS, code,
+		c.Const32(t.nan), invalid,
+	)
+}
+
+// StoreConverted stores what an instruction makes of x as elements of an array of type d, where
+// it converts floats held as f32 to a type of one byte; it reports whether it does.
+func StoreConverted(
+	c *amd64.Chain, to amd64.Mem, d hlo.DType, i *hlo.Instr, x amd64.Value,
+) bool {
+	t, small := smallTypes[d]
+	if !small || i.Op != hlo.OpConvert || i.Shape.DType != d {
+		return false
+	}
+	from := i.Operands[0].Shape.DType
+	if !from.IsFloat() ||
+		portable.ClassOf(from) != portable.Float32 {
+		return false
+	}
+	code := t.encodeRounded(c, x)
+	c.StoreBytes(to, Lanes, code)
+	return true
 }
 
 // codec is how vectors of a type are loaded and stored. Values were rounded to the type before
