@@ -2,6 +2,7 @@ package symtile
 
 import (
 	"fmt"
+	"math"
 	"math/bits"
 	"slices"
 
@@ -43,17 +44,18 @@ type Extents struct {
 // opExtents are what is known of one op.
 type opExtents struct {
 	// These are the same for every tiling.
-	first, rank int      // its sizes are Extents.sizes[first : first+rank]
-	sizeDims    DimSet   // tile sizes that its own sizes depend on
-	over        DimSet   // dimensions whose tile ids occur in its offsets
-	around      []DimSet // the dimensions of each loop around it, outermost first
-	own         DimSet   // the dimensions of the loop whose accumulator it is
-	loops       DimSet   // all dimensions of around and own
-	same        []int    // earlier ops with the same instruction and opcode
-	fields      []int    // indices into Extents.results of the tile's fields; nil without others in same
-	compared    bool     // another op may compute the same tile: fields is planned
-	fieldDims   DimSet   // tile sizes that the fields of the tile depend on
-	sameDims    DimSet   // tile sizes that duplicate depends on: the loops and fields of this op and of those in same
+	limited     []sizeSlot // those of Limit
+	first, rank int        // its sizes are Extents.sizes[first : first+rank]
+	sizeDims    DimSet     // tile sizes that its own sizes depend on
+	over        DimSet     // dimensions whose tile ids occur in its offsets
+	around      []DimSet   // the dimensions of each loop around it, outermost first
+	own         DimSet     // the dimensions of the loop whose accumulator it is
+	loops       DimSet     // all dimensions of around and own
+	same        []int      // earlier ops with the same instruction and opcode
+	fields      []int      // indices into Extents.results of the tile's fields; nil without others in same
+	compared    bool       // another op may compute the same tile: fields is planned
+	fieldDims   DimSet     // tile sizes that the fields of the tile depend on
+	sameDims    DimSet     // tile sizes that duplicate depends on: the loops and fields of this op and of those in same
 
 	// These belong to the current tiling.
 	elements  float64
@@ -70,8 +72,11 @@ type exprGroup struct {
 	at    int // of its first result in Extents.results
 }
 
-// A sizeSlot says that Extents.sizes[to] is a copy of Extents.results[from].
-type sizeSlot struct{ to, from int }
+// A sizeSlot says that Extents.sizes[to] is Extents.results[from], and at most a number.
+type sizeSlot struct {
+	to, from int
+	most     int64
+}
 
 // tileIDStep is the distance between the values that stand for the tile ids of
 // two dimensions when the offsets of tiles are compared. It is a prime beyond the
@@ -386,7 +391,7 @@ func (c *extentsCompiler) layOut(n int) {
 		for rest := s.dims; rest != 0; rest &= rest - 1 {
 			dim := bits.TrailingZeros64(uint64(rest))
 			x.slots[dim] = append(
-				x.slots[dim], sizeSlot{op.first + k, from},
+				x.slots[dim], sizeSlot{op.first + k, from, math.MaxInt64},
 			)
 		}
 		if !op.compared {
@@ -426,7 +431,7 @@ func (x *Extents) Set(t Tiling) {
 	}
 	for rest := changed; rest != 0; rest &= rest - 1 {
 		for _, s := range x.slots[bits.TrailingZeros64(uint64(rest))] {
-			x.sizes[s.to] = x.results[s.from]
+			x.sizes[s.to] = min(x.results[s.from], s.most)
 		}
 	}
 	for n := range x.ops {
@@ -534,6 +539,29 @@ func (x *Extents) Product(dims DimSet) float64 {
 		product *= x.trips[bits.TrailingZeros64(uint64(dims))]
 	}
 	return product
+}
+
+// Limit has the sizes of the tile of op n be those of its array at most, for a backend that does
+// not compute the masked rest. It is called before Set.
+func (x *Extents) Limit(n int) {
+	op := &x.ops[n]
+	dims := x.prog.Ops[n].Instr.Shape.Dims
+	for k := range x.slots {
+		for j := range x.slots[k] {
+			s := &x.slots[k][j]
+			if d := s.to - op.first; 0 <= d && d < min(op.rank, len(dims)) {
+				s.most = max(1, dims[d])
+				op.limited = append(op.limited, *s)
+			}
+		}
+	}
+}
+
+// Cut reports whether a limit made the tile of op n smaller.
+func (x *Extents) Cut(n int) bool {
+	return slices.ContainsFunc(x.ops[n].limited, func(s sizeSlot) bool {
+		return x.results[s.from] > s.most
+	})
 }
 
 // Sizes are the sizes of the tile of op n. They are overwritten by the next Set.
