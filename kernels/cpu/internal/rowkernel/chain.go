@@ -18,8 +18,28 @@ type sweepChain struct {
 	made map[*Value]amd64.Value // The wide values of the row.
 }
 
-// put stores a vector.
+// loadPair loads the vectors of a pair of accesses, and is the one of s.
+func (b *sweepChain) loadPair(s *Access) amd64.Value {
+	even, odd := s, s.Pair
+	if s.Odd {
+		even, odd = odd, even
+	}
+	at := b.memory(even, b.disp, b.row)
+	x, y := vector.TakeApart(b.c, at)
+	b.made[even.Value], b.made[odd.Value] = x, y
+	return b.made[s.Value]
+}
+
+// put stores a vector, that of a pair with the other one.
 func (b *sweepChain) put(s *Access, x amd64.Value) {
+	if s.Odd {
+		return
+	}
+	if s.Pair != nil {
+		at := b.memory(s, b.disp, b.row)
+		vector.PutTogether(b.c, at, x, b.get(s.Pair.Value), s.NonTemporal && b.nonTemporal)
+		return
+	}
 	b.store(
 		b.c, s, b.disp, b.row,
 		x, s.NonTemporal && b.nonTemporal, b.inWide,
@@ -51,6 +71,9 @@ func (b *sweepChain) get(v *Value) amd64.Value {
 func (b *sweepChain) compute(v *Value) amd64.Value {
 	n := b.kernel
 	if s := n.Loads[v]; s != nil {
+		if s.Pair != nil {
+			return b.loadPair(s)
+		}
 		return b.load(b.c, s, b.disp, b.row)
 	}
 	saved := slices.Contains(n.schedule.saved, v)

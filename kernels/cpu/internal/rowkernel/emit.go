@@ -348,11 +348,12 @@ func (e *rowEmitter) memory(s *Access, disp int32, row int64) amd64.Mem {
 			Disp: int32(s.bytes() * row * e.rowSpacing * s.row()),
 		}
 	}
+	step := s.bytes() * s.col()
 	return amd64.Mem{
 		Base:  e.reg[s],
 		Index: amd64.RCX,
-		Scale: uint8(s.bytes()),
-		Disp: disp*int32(s.bytes())/4 +
+		Scale: uint8(step),
+		Disp: disp*int32(step)/4 +
 			int32(s.bytes()*row*e.rowSpacing*s.row()),
 	}
 }

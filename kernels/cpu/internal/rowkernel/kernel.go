@@ -126,8 +126,13 @@ func (f *Reduction) vectorReduction() vector.Reduction {
 type Access struct {
 	Value *Value
 	// Strides are in elements of the array, one for every dimension of the
-	// kernel. That of columns is 0 or 1.
+	// kernel. That of columns is 0 or 1, or 2 for one of a pair.
 	Strides []int64
+	// Pair is the access at the next elements of the same array, where both have every
+	// second one; Odd says that this is the second of a pair. Vectors of both are loaded
+	// or stored at once. Rows are whole vectors then.
+	Pair *Access
+	Odd  bool
 	// Start is the element of the array that index 0 of all dimensions is.
 	Start int64
 	// Half is the type of the array, of elements of two bytes, or 0 where
@@ -182,11 +187,11 @@ func (n *Kernel) ReducesColumns() bool {
 	return len(n.reductions) > 0 && n.reductions[0].AcrossRows
 }
 
-// moving lists the accesses that need an address register each.
+// moving lists the accesses that need an address register each: of a pair one does.
 func (n *Kernel) moving() []*Access {
 	var list []*Access
 	for _, s := range n.Accesses {
-		if !s.isFixed() {
+		if !s.isFixed() && !s.Odd {
 			list = append(list, s)
 		}
 	}

@@ -121,6 +121,9 @@ func (n *Kernel) suitsWide() bool {
 		return false
 	}
 	for _, s := range n.moving() {
+		if s.Pair != nil {
+			return false // Pairs are taken apart within 32 bytes.
+		}
 		for d, step := range s.Strides[:len(s.Strides)-1] {
 			if s.NonTemporal && n.Extents[d] > 1 && step%(2*vector.Lanes) != 0 {
 				return false

@@ -12,10 +12,53 @@ import "github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 func LoadPairs(c *amd64.Chain, at amd64.Reg) (left, right amd64.Value) {
 	low := c.Load(amd64.VMOVUPS, amd64.Mem{Base: at}, 64)
 	high := c.Load(amd64.VMOVUPS, amd64.Mem{Base: at, Disp: 32}, 64)
+	return split(c, low, high)
+}
+
+// split is the elements at even places of two vectors, and those at odd places.
+func split(
+	c *amd64.Chain, low, high amd64.Value,
+) (left, right amd64.Value) {
 	const firsts = amd64.Imm(0x88)
 	const seconds = amd64.Imm(0xdd)
 	const inOrder = amd64.Imm(0xd8)
 	left = c.Do(amd64.VPERMPD, c.Do(amd64.VSHUFPS, low, high, firsts), inOrder)
 	right = c.Do(amd64.VPERMPD, c.Do(amd64.VSHUFPS, low, high, seconds), inOrder)
 	return left, right
+}
+
+// TakeApart loads pairs of neighbours of four bytes at an address: eight first ones and eight
+// second ones. The next copy of the chain has the next eight pairs.
+func TakeApart(
+	c *amd64.Chain, at amd64.Mem,
+) (left, right amd64.Value) {
+	low := c.Load(amd64.VMOVUPS, at, 64)
+	high := c.Load(amd64.VMOVUPS, next(at), 64)
+	return split(c, low, high)
+}
+
+// PutTogether stores pairs of eight first ones and eight second ones, past the caches or not.
+func PutTogether(
+	c *amd64.Chain, at amd64.Mem,
+	left, right amd64.Value, nonTemporal bool,
+) {
+	op := amd64.VMOVUPS
+	if nonTemporal {
+		op = amd64.VMOVNTPS
+	}
+	// Within halves, the unpacked vectors have pairs 0, 1, 4, 5 and pairs 2, 3, 6, 7.
+	const lowHalves = amd64.Imm(0x20)
+	const highHalves = amd64.Imm(0x31)
+	low := c.Do(amd64.VUNPCKLPS, left, right)
+	high := c.Do(amd64.VUNPCKHPS, left, right)
+	x := c.Do(amd64.VPERM2F128, low, high, lowHalves)
+	y := c.Do(amd64.VPERM2F128, low, high, highHalves)
+	c.Store(op, at, 64, x)
+	c.Store(op, next(at), 64, y)
+}
+
+// next is the vector behind one.
+func next(at amd64.Mem) amd64.Mem {
+	at.Disp += Lanes * 4
+	return at
 }
