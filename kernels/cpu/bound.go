@@ -327,7 +327,8 @@ func (w *programBounds) op(n int) {
 	info := &w.c.ops[n]
 	runs := w.runs(n)
 	k.runs += runs
-	if info.kind == opRenames || info.scattered >= 0 || info.places >= 0 {
+	if info.kind == opRenames || info.scattered >= 0 ||
+		info.places >= 0 || info.joins >= 0 {
 		return
 	}
 	k.steps += runs

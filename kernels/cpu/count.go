@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/narrowing"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/selection"
@@ -202,6 +203,8 @@ type opCount struct {
 	users   []int
 	// Masks of its tile do not depend on ragged tiles only.
 	masked bool
+	// Of what is left out where a tile has all of a dimension: that dimension; −1 of all else.
+	joins int
 	// Of a dot that may multiply lanes, of its windows, and of the transposes that read
 	// it: the dot; −1 of all else.
 	lanes int
@@ -256,6 +259,7 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	for n := range p.Ops {
 		c.ops[n] = opCountOf(p, n)
 	}
+	c.narrowParts()
 	for n := range p.Ops {
 		c.findTiled(n)
 	}
@@ -286,6 +290,33 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 		}
 	}
 	return c, nil
+}
+
+// Joins cost nothing where their parts are stored in place, and operands of a join are counted
+// for their part of the tile. A tiling that divides the joined dimension has neither: each of
+// its tile programs computes all operands under masks.
+
+// narrowParts notes what is computed for parts of tiles, see package narrowing.
+func (c *counter) narrowParts() {
+	parts := narrowing.Find(c.p)
+	for n := range c.ops {
+		if parts.Narrow[n] {
+			c.extents.Limit(n)
+		}
+		c.ops[n].joins = parts.Axis[n]
+	}
+}
+
+// joinsParts reports whether an op is left out, since a tile has all of a dimension along which
+// parts are joined.
+func (c *counter) joinsParts(n int) bool {
+	info := &c.ops[n]
+	if info.joins < 0 {
+		return false
+	}
+	size := c.extents.Sizes(n)[info.joins]
+	shape := info.op.Instr.Shape
+	return size == shape.Dims[info.joins]
 }
 
 // repeatedOps are the pointwise ops that may compute what an earlier op has computed.
@@ -506,7 +537,7 @@ func (c *counter) findTiled(n int) {
 		return
 	}
 	for _, a := range x.op.Args {
-		if c.ops[a].kind == opPointwise {
+		if c.ops[a].kind == opPointwise && x.joins < 0 {
 			c.ops[a].tiled = true
 		}
 	}
@@ -657,7 +688,8 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	if !info.direct {
 		k.elements += size
 	}
-	if info.kind == opRenames || info.scattered >= 0 || c.searched(n) {
+	if info.kind == opRenames || info.scattered >= 0 ||
+		c.searched(n) || c.joinsParts(n) {
 		return
 	}
 	k.steps += runs
@@ -1169,6 +1201,16 @@ func (c *counter) contiguous(n int) float64 {
 	run := 1.0
 	for _, d := range c.traffic.orders[n] {
 		size := sizes[d]
+		last := c.traffic.orders[n][0]
+		if d == last && c.traffic.paired[n] {
+			// Both elements of a pair are read at once.
+			both := min(2*size, shape.Dims[d])
+			run = float64(both)
+			if both < shape.Dims[d] {
+				break
+			}
+			continue
+		}
 		digit := c.traffic.lastDigit[n]
 		if digit != nil && digit[d] > 0 {
 			return run * float64(min(size, digit[d]))

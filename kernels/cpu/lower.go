@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/narrowing"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/running"
@@ -31,8 +32,10 @@ import (
 // of one lowering: values and slots get their numbers here, and machine code is
 // collected here.
 type lowering struct {
-	p    *symtile.Program
-	plan kernels.Plan // The plan, which is read by knob only.
+	p *symtile.Program
+	// Where tiles begin that are narrower than what joins them.
+	first narrowing.First
+	plan  kernels.Plan // The plan, which is read by knob only.
 	// The elements that elementwise instructions compute at a time.
 	strip  int64
 	values []*value // All values, by id.
@@ -108,9 +111,10 @@ func lowerWith(
 	if plan.Knob("online", 1) == 1 {
 		p = p.Online()
 	}
-	p = turnedProducts(p)
+	p, first := narrowing.Program(turnedProducts(p))
 	l := &lowering{
 		p:        p,
+		first:    first,
 		plan:     plan,
 		spec:     c,
 		nextTile: map[*value]int64{},

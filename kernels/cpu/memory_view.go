@@ -7,6 +7,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Machine code for strips takes one address for each value. A strip of a view has one
@@ -29,6 +30,17 @@ type memoryView struct {
 	// The type of elements that strip functions alone read and write: of eight bytes,
 	// and integers of fewer bytes than scratch has for them. 0 for others.
 	packed hlo.DType
+	// The array of the caller: the number of a parameter, or −1 less that of an output; and
+	// the place of element 0 of the layout.
+	array int
+	at    index.Expr
+}
+
+// isPaired reports whether elements along the last dimension are every second one of an array,
+// which row kernels access together with those between them.
+func (x *memoryView) isPaired() bool {
+	last := len(x.layout.dims) - 1
+	return x.layout.dims[last].stride == 2
 }
 
 // stored is the type of elements other than f32 and s32, else 0.
@@ -88,8 +100,11 @@ func unitInnerStride(g *stridedView) bool {
 
 // memoryView is the view of a tile of an array. It is nil for types that no machine
 // code reads and where elements are masked or strided along the last dimension.
-func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *memoryView {
-	x := &memoryView{}
+func (a *tileAccess[T]) memoryView(
+	d hlo.DType, number int,
+	array func(w *worker) []byte,
+) *memoryView {
+	x := &memoryView{array: number, at: a.at}
 	if _, ok := vector.HalfCodecs[d]; ok {
 		x.halfType = d
 	}
@@ -104,7 +119,11 @@ func (a *tileAccess[T]) memoryView(d hlo.DType, array func(w *worker) []byte) *m
 	for _, d := range a.dims {
 		g.dims = append(g.dims, stridedDim{d.size, d.step})
 	}
-	if !unitInnerStride(g) {
+	// Row kernels take pairs of f32 apart. They find the other elements by the array and the
+	// place of this view.
+	inner := g.dims[len(g.dims)-1]
+	paired := d == hlo.F32 && inner.stride == 2
+	if !unitInnerStride(g) && !paired {
 		return nil
 	}
 	base, size := a.base, d.Size()
@@ -160,7 +179,8 @@ func evenStrip(row, limit, shortest int64) int64 {
 func bindViews(group []*instr, limit, shortest int64) (row int64) {
 	fits := func(x *memoryView, v *value) bool {
 		common := gcd(row, x.rowLength())
-		return x.readable(group, v) &&
+		return !x.isPaired() &&
+			x.readable(group, v) &&
 			evenStrip(common, limit, shortest) > 0
 	}
 	// A view is bound if its value exists a strip at a time, its source is in memory

@@ -514,6 +514,7 @@ func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 			size, _ := op.Tile[d].Size.Value()
 			p.dims = append(p.dims, tilePlacementDim{
 				mask:    newDimMask(b, t),
+				first:   b.l.placeOf(n, a, d),
 				spacing: 1,
 				size:    size,
 			})
@@ -530,6 +531,12 @@ func lowerConcatenate[T portable.Number](b *block, n int, op symtile.Op) {
 		}
 	}
 	b.add(in)
+}
+
+// placeOf is where the tile of an operand begins in that of op n, which joins it with others.
+func (l *lowering) placeOf(n, operand, dim int) int64 {
+	from := l.first.Of(n, dim)
+	return l.first.Of(operand, dim) - from
 }
 
 // lowerUpdate lowers a dynamic-update-slice: the operand, and the update over
@@ -577,6 +584,7 @@ func lowerPad[T portable.Number](b *block, n int, op symtile.Op) {
 		size, _ := op.Tile[d].Size.Value()
 		at := tilePlacementDim{
 			mask:    newDimMask(b, source[d]),
+			first:   b.l.placeOf(n, op.Args[0], d),
 			spacing: 1,
 			size:    size,
 		}

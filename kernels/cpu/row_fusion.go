@@ -33,6 +33,8 @@ type rowGroup struct {
 	loads      map[*value]*rowAccess
 	stores     map[*value]*rowAccess
 	storeOrder []*value // The stored values that are no results of reductions.
+	// Accesses to every second element, with those to the elements between them.
+	pairs map[*rowAccess]*rowAccess
 
 	kernel *rowkernel.Kernel                // The translation.
 	values map[*value]*rowkernel.Value      // The values of the translation.
@@ -320,7 +322,7 @@ func (l *lowering) newRowGroup(items []*instr, uses map[*value]int) *rowGroup {
 			return nil
 		}
 	}
-	if !n.finish(uses) ||
+	if !n.finish(uses) || !n.findPairs() ||
 		len(n.moving()) > rowkernel.MaxAccesses {
 		return nil
 	}
@@ -527,7 +529,7 @@ func (n *rowGroup) addInstr(x *instr, wide bool) bool {
 		// A value that is computed in an output already is stored there; the
 		// kernel has one store for each value, not two.
 		if s == nil || x.stripArgs[0].where == inMemory || !n.halfAccessFits(s, true) ||
-			wide && s.col() != 1 ||
+			wide && s.col() < 1 ||
 			n.stores[x.stripArgs[0]] != nil ||
 			!n.defines(x.stripArgs[0]) && (!wide ||
 				n.loads[x.stripArgs[0]] == nil) {
@@ -580,7 +582,8 @@ func (n *rowGroup) accessOf(x *memoryView, v *value, wide bool) *rowAccess {
 func (n *rowGroup) addView(x *instr, wide bool) bool {
 	s := n.accessOf(x.source, x.outs[0], wide)
 	if s == nil || !n.halfAccessFits(s, false) ||
-		wide && s.col() != 0 && s.col() != 1 {
+		wide && s.col() < 0 ||
+		wide && s.col() > 2 {
 		return false
 	}
 	// A view of a value that the group makes must be the broadcast of a row scalar
@@ -779,6 +782,8 @@ func (n *rowGroup) halfAccessFits(s *rowAccess, write bool) bool {
 	switch {
 	case s.halfType() == 0:
 		return true
+	case s.col() == 2:
+		return false
 	case s.col() == 1:
 		return n.cols()%vector.Lanes == 0
 	}
@@ -812,11 +817,64 @@ func (n *rowGroup) accesses() []*rowAccess {
 	return list
 }
 
+// Real and imaginary parts, and the elements that a rotary embedding turns, lie between each
+// other. A vector of each is made of two vectors of the array by shuffles, and the other way
+// round, so that both sides are accessed at once, by one address.
+
+// findPairs pairs the accesses to every second element of an array. It reports false where
+// one has no other, or a kernel cannot do them: rows are whole vectors, in one sweep.
+func (n *rowGroup) findPairs() bool {
+	n.pairs = map[*rowAccess]*rowAccess{}
+	all := n.accesses()
+	found := 0
+	for _, s := range all {
+		if s.col() != 2 {
+			continue
+		}
+		found++
+		whole := n.cols()%vector.Lanes == 0
+		if !whole || len(n.reductions) > 0 {
+			return false
+		}
+		for _, other := range all {
+			if n.isPair(s, other) {
+				n.pairs[s] = other
+			}
+		}
+	}
+	return found == 2*len(n.pairs)
+}
+
+// isPair reports whether an access is at the elements before those of another, both read or
+// both written.
+func (n *rowGroup) isPair(s, other *rowAccess) bool {
+	// Bases that differ by one in every tile program are neighbours. An array that is read is
+	// never one that is written, whose number is negative.
+	written := n.stores[s.v] == s
+	switch {
+	case other.col() != 2,
+		s.start != 0,
+		other.start != 0,
+		s.nonTemporal != other.nonTemporal,
+		written != (n.stores[other.v] == other),
+		s.view.array != other.view.array,
+		!slices.Equal(s.strides, other.strides):
+		return false
+	}
+	apart := other.view.at.Sub(s.view.at)
+	step, ok := apart.Value()
+	return ok && step == 1
+}
+
 // moving lists the accesses that need an address register each: those that are
-// not one place of the scratch.
+// not one place of the scratch, one of each pair.
 func (n *rowGroup) moving() []*rowAccess {
+	second := map[*rowAccess]bool{}
+	for _, s := range n.pairs {
+		second[s] = true
+	}
 	return slices.DeleteFunc(n.accesses(), func(s *rowAccess) bool {
-		return s.view == nil &&
+		return second[s] || s.view == nil &&
 			s.v.where != inMemory && s.isFixed()
 	})
 }

@@ -48,11 +48,28 @@ func (n *rowGroup) translate() []*value {
 			k.Loads[access.Value] = access
 		}
 	}
+	n.translatePairs()
 	for _, v := range n.storeOrder {
 		k.StoreOrder = append(k.StoreOrder, n.value(v))
 	}
 	k.Plan()
 	return n.allocate()
+}
+
+// translatePairs joins the accesses of pairs.
+func (n *rowGroup) translatePairs() {
+	// Each access of the group has one of the kernel, whose first one of a pair has the address.
+	of := map[*rowAccess]*rowkernel.Access{}
+	for x, s := range n.origin {
+		of[s] = x
+	}
+	for s, other := range n.pairs {
+		x := of[s]
+		y := of[other]
+		x.Pair = y
+		y.Pair = x
+		y.Odd = true
+	}
 }
 
 // translateItems translates the operations and reductions of the group, in the

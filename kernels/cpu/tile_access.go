@@ -1,6 +1,7 @@
 package cpu
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -10,6 +11,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
+	"github.com/tilewright/tilewright/symtile/index"
 )
 
 // Tiles of arrays are accessed in place where their layout allows it, which costs
@@ -75,6 +77,7 @@ func validRange(offset, lower, bound, size, stride int64) (lo, hi int64) {
 type tileAccess[T portable.Number] struct {
 	// The slot of the place of element 0 of the tile, in elements of the array.
 	base  int
+	at    index.Expr      // That place.
 	dims  []tileAccessDim // The dimensions, outermost first.
 	masks []dimMask       // The masks of the masked dimensions.
 	// base is known only when the instruction runs.
@@ -118,7 +121,7 @@ func newTileAccess[T portable.Number](
 	if len(a.dims) == 0 {
 		a.dims = []tileAccessDim{{1, 1, -1}}
 	}
-	a.base, a.runtimeBase = b.slot(base),
+	a.at, a.base, a.runtimeBase = base, b.slot(base),
 		len(b.l.runtimeVars(base)) > 0
 	return a
 }
@@ -371,7 +374,7 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 	}
 	// Any other tile is read strip by strip, or viewed by machine code.
 	v.strides = nil
-	seen := a.memoryView(shape.DType, func(w *worker) []byte {
+	seen := a.memoryView(shape.DType, param, func(w *worker) []byte {
 		return w.in[param].Data
 	})
 	b.add(&instr{
@@ -506,18 +509,29 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 		b.bindArray(v, "is "+name, a.base, output, true)
 		return
 	}
+	addStore(b, name, r, v, a)
+}
+
+// addStore adds the instruction that stores a value in a part of an output.
+func addStore[T portable.Number](
+	b *block, name string, r symtile.Root,
+	v *value, a *tileAccess[T],
+) {
+	shape := b.l.p.Ops[r.Op].Instr.Shape
+	once := r.Once
+	output := r.Output
 	// Some outputs are written by programs at index 0 of some dimensions only, since
 	// the others would write the same.
 	var sink *memoryView
 	if len(once) == 0 {
-		sink = a.memoryView(shape.DType, func(w *worker) []byte {
+		sink = a.memoryView(shape.DType, -1-output, func(w *worker) []byte {
 			return w.out[output].Data
 		})
 	}
 	b.add(&instr{
 		name:        "store " + name,
 		stripArgs:   []*value{v},
-		n:           op.Tile.Elements(),
+		n:           a.elements(),
 		sink:        sink,
 		nonTemporal: b.l.storesNonTemporal(shape),
 		strip: func(w *worker, lo, hi int64) {
@@ -532,6 +546,201 @@ func lowerStoreAs[T portable.Number](b *block, r symtile.Root) {
 			)
 		},
 	})
+}
+
+// elements is the number of elements of the tile.
+func (a *tileAccess[T]) elements() int64 {
+	n := int64(1)
+	for _, d := range a.dims {
+		n *= d.size
+	}
+	return n
+}
+
+// A join that is stored needs no place of its own: its parts go to the output where they belong,
+// by the row kernel that makes them where rows are long enough, else strip by strip.
+
+// storeParts stores those views of a root whose values are computed strip by strip straight in
+// the output, and gives back the others, which are copied.
+func (b *block) storeParts(
+	r symtile.Root, c *composition, base index.Expr,
+) *composition {
+	rest := &composition{moved: c.moved}
+	for k, t := range c.views {
+		if !b.storesPart(r, c, k) {
+			rest.views = append(rest.views, t)
+			continue
+		}
+		switch b.l.results[t.source][0].class {
+		case portable.Float32:
+			storePart[float32](b, r, &t, base)
+		case portable.Float64:
+			storePart[float64](b, r, &t, base)
+		case portable.Int32:
+			storePart[int32](b, r, &t, base)
+		case portable.Int64:
+			storePart[int64](b, r, &t, base)
+		}
+	}
+	return rest
+}
+
+// storesPart reports whether a view is stored rather than copied: what has to be converted, and
+// what machine code can write in place where it makes it.
+func (b *block) storesPart(
+	r symtile.Root, c *composition, k int,
+) bool {
+	t := &c.views[k]
+	op := b.l.p.Ops[t.source]
+	if op.Code == hlo.OpParameter {
+		return false
+	}
+	all := b.l.elements(t.source)
+	// What arrays hold as scratch does is copied unless it can be computed where it goes; the
+	// copy has rows of few elements and periods in machine code.
+	dims, ok := t.inOrder(all)
+	if !portable.IsNative(op.Instr.Shape.DType) {
+		return t.stored(b.l)
+	}
+	v := b.l.results[t.source][0]
+	if !ok || v.where != inTile ||
+		b.l.split != nil ||
+		b.l.storedByOthers(r, v) {
+		return false
+	}
+	inner := dims[len(dims)-1]
+	switch inner.to {
+	case 1:
+		return b.computes(v) && inner.size >= minRowLength &&
+			!slices.ContainsFunc(dims, composedDim.masked)
+	case 2:
+		return b.storesPairs(c)
+	}
+	return false
+}
+
+// stored reports whether the elements of a view can be stored in their order, none of which is
+// masked, and converted on the way.
+func (t *composedView) stored(l *lowering) bool {
+	all := l.elements(t.source)
+	dims, ok := t.inOrder(all)
+	return ok && !slices.ContainsFunc(dims, composedDim.masked)
+}
+
+// computes reports whether an elementwise instruction of the block makes a value.
+func (b *block) computes(v *value) bool {
+	return slices.ContainsFunc(b.list, func(i *instr) bool {
+		return i.pointwise != nil && i.pointwise.out == v
+	})
+}
+
+// storesPairs reports whether the two views of a composition are the first and the second
+// elements of pairs, which a row kernel stores together where it makes them.
+func (b *block) storesPairs(c *composition) bool {
+	if len(c.views) != 2 || !b.l.fusesRows {
+		return false
+	}
+	first := &c.views[0]
+	second := &c.views[1]
+	if first.toStart != 0 || second.toStart != 1 ||
+		first.source == second.source {
+		return false
+	}
+	x := b.sideOfPairs(first)
+	y := b.sideOfPairs(second)
+	// Both sides have the same rows. All that is computed has to be code of row kernels: strips
+	// would store every second element one by one.
+	same := func(d, e composedDim) bool {
+		return d.size == e.size && d.to == e.to
+	}
+	if x == nil || !slices.EqualFunc(x, y, same) {
+		return false
+	}
+	return !slices.ContainsFunc(b.list, func(i *instr) bool {
+		return i.pointwise != nil &&
+			!vector.HasFloat32(i.pointwise.instr)
+	})
+}
+
+// sideOfPairs is the dimensions of a view of computed f32 that go to every second place, in
+// rows of whole vectors without masks; nil of others.
+func (b *block) sideOfPairs(t *composedView) []composedDim {
+	op := b.l.p.Ops[t.source]
+	all := b.l.elements(t.source)
+	dims, ok := t.inOrder(all)
+	if !ok || op.Code == hlo.OpParameter ||
+		op.Instr.Shape.DType != hlo.F32 {
+		return nil
+	}
+	v := b.l.results[t.source][0]
+	inner := dims[len(dims)-1]
+	if !b.computes(v) || v.where != inTile ||
+		inner.to != 2 || inner.size%vector.Lanes != 0 ||
+		slices.ContainsFunc(dims, composedDim.masked) {
+		return nil
+	}
+	return dims
+}
+
+// masked reports whether some indices of a dimension may be left out.
+func (d composedDim) masked() bool {
+	return len(d.inside) > 0
+}
+
+// storePart stores the value of a view in its part of the output, which begins at base.
+func storePart[T portable.Number](
+	b *block, r symtile.Root,
+	t *composedView, base index.Expr,
+) {
+	at := base.AddConst(t.toStart)
+	shape := b.l.p.Ops[r.Op].Instr.Shape
+	a := &tileAccess[T]{
+		base:     b.slot(at),
+		at:       at,
+		transfer: writer[T](shape.DType),
+	}
+	all := b.l.elements(t.source)
+	// Dimensions that follow each other in the output, too, become one.
+	dims, _ := t.inOrder(all)
+	for _, d := range dims {
+		next := tileAccessDim{d.size, d.to, -1}
+		for _, x := range d.inside {
+			next.mask = len(a.masks)
+			a.masks = append(a.masks, newDimMask(b, x))
+		}
+		a.push(next)
+	}
+	if len(a.dims) == 0 {
+		a.dims = []tileAccessDim{{1, 1, -1}}
+	}
+	name := fmt.Sprintf("part of output %d", r.Output)
+	v := b.l.results[t.source][0]
+	addStore(b, name, r, v, a)
+}
+
+// inOrder is the dimensions of a view in the order of its source's elements; it is not ok where
+// some of the elements are in none of them, or a mask is not that of one dimension.
+func (t *composedView) inOrder(elements int64) (dims []composedDim, ok bool) {
+	if t.complement || t.start != 0 {
+		return nil, false
+	}
+	for _, d := range t.dims {
+		if d.size != 1 || len(d.inside) > 0 {
+			dims = append(dims, d)
+		}
+	}
+	slices.SortStableFunc(dims, func(x, y composedDim) int {
+		return cmp.Compare(y.at, x.at)
+	})
+	step := int64(1)
+	for _, d := range slices.Backward(dims) {
+		if len(d.inside) > 1 ||
+			d.size != 1 && d.at != step {
+			return nil, false
+		}
+		step *= d.size
+	}
+	return dims, step == elements && len(dims) > 0
 }
 
 // storedValue is what a root stores: its value or, where another root stores that,

@@ -140,7 +140,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 		in.tileArgs = append(in.tileArgs, v)
 		m.src = v.data
 	}
-	m.start = t.start
+	m.toStart, m.start = t.toStart, t.start
 	m.complement = t.complement
 	for _, d := range t.dims {
 		x := copyDim{size: d.size, to: d.to, from: d.at, unit: 1}
@@ -325,6 +325,10 @@ func (b *block) copyToOutput(k int, r symtile.Root) bool {
 		))
 	}
 	output := r.Output
+	views = b.storeParts(r, views, base)
+	if len(views.views) == 0 {
+		return true
+	}
 	b.lowerCopies(views, &instr{name: fmt.Sprintf("move to output %d", output)}, tileCopy{
 		width:       op.Instr.Shape.DType.Size(),
 		to:          b.slot(base),

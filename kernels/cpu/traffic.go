@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // Traffic says which bytes of the parameters and outputs come through each level of
@@ -27,7 +28,10 @@ type traffic struct {
 	// Of each op: of dimensions with digits, at most how many elements the innermost
 	// one has; nil without.
 	lastDigit [][]int64
-	accesses  []arrayAccess
+	// Of each op: it loads the first or the second ones of pairs of f32, and another op the
+	// others, so that vectors of both are loaded at once.
+	paired   []bool
+	accesses []arrayAccess
 	// Of the loops of a tile program, from the inside out.
 	body []span
 	// Of all parameters and outputs.
@@ -139,6 +143,7 @@ func newTraffic(c *counter) (t traffic) {
 		)
 	}
 	t.nest(c, c.p.Body, nil)
+	t.findPaired(c.p)
 	for _, r := range c.p.Roots {
 		t.access(c, r.Op, -1)
 		last := &t.accesses[len(t.accesses)-1]
@@ -150,17 +155,7 @@ func newTraffic(c *counter) (t traffic) {
 		dim: -1,
 		hi:  len(t.accesses),
 	})
-	t.most = make(mostTouched, 1+len(c.p.Fusion.Params))
-	again := false
-	for i := range t.accesses {
-		a := &t.accesses[i]
-		a.slot = 1 + max(-1, a.array)
-		again = again || a.slot > 0 && t.most[a.slot] > 0
-		t.most[a.slot]++
-	}
-	if !again {
-		t.most = nil
-	}
+	t.findAgain(1 + len(c.p.Fusion.Params))
 	for k, d := range c.p.Space.Dims {
 		if d.Kind == symtile.Parallel {
 			t.parallel = append(t.parallel, k)
@@ -174,6 +169,71 @@ func newTraffic(c *counter) (t traffic) {
 		len(t.body)+2*len(t.parallel),
 	)
 	return t
+}
+
+// findAgain finds whether some array is accessed several times, which mostTouched is for.
+func (t *traffic) findAgain(slots int) {
+	t.most = make(mostTouched, slots)
+	again := false
+	for i := range t.accesses {
+		a := &t.accesses[i]
+		a.slot = 1 + max(-1, a.array)
+		again = again ||
+			a.slot > 0 && t.most[a.slot] > 0
+		t.most[a.slot]++
+	}
+	if !again {
+		t.most = nil
+	}
+}
+
+// findPaired finds the loads of pairs.
+func (t *traffic) findPaired(p *symtile.Program) {
+	t.paired = make([]bool, len(p.Ops))
+	for i := range t.accesses {
+		for j := range i {
+			a := &t.accesses[i]
+			b := &t.accesses[j]
+			x := &p.Ops[a.op]
+			y := &p.Ops[b.op]
+			if a.array == b.array &&
+				x.Instr.Shape.DType == hlo.F32 &&
+				arePairs(x.Tile, y.Tile, t.orders[a.op]) {
+				t.paired[a.op] = true
+				t.paired[b.op] = true
+			}
+		}
+	}
+}
+
+// arePairs reports whether two tiles of an array have neighbours along its last dimension, and
+// every second element of it.
+func arePairs(x, y symtile.Tile, order []int) bool {
+	if len(order) == 0 {
+		return false
+	}
+	last := order[0]
+	for k, d := range x {
+		e := y[k]
+		if d.Size != e.Size || d.Stride != e.Stride ||
+			d.Digits != nil || e.Digits != nil {
+			return false
+		}
+		if k != last && d.Offset != e.Offset {
+			return false
+		}
+	}
+	// Neighbours are one element apart in every tile program.
+	d := x[last]
+	step := d.Offset.Sub(y[last].Offset)
+	apart, known := step.Value()
+	if !known || apart != 1 && apart != -1 {
+		return false
+	}
+	// A part of complex numbers is one element of two.
+	size, one := d.Size.Value()
+	stride, _ := d.Stride.Value()
+	return stride == 2 || one && size == 1
 }
 
 // nest lists the accesses and loops of a body.
@@ -268,7 +328,10 @@ func (t *traffic) set(c *counter, ragged symtile.DimSet) {
 			a.tile *= float64(c.p.Space.Dims[d].Extent) /
 				(x.Trips(d) * float64(x.Tiling()[d]))
 		}
-		a.tile = min(a.tile*a.inside, a.bytes)
+		if !x.Cut(a.op) {
+			a.tile *= a.inside
+		}
+		a.tile = min(a.tile, a.bytes)
 		a.runs = k.programs * x.Runs(a.op)
 		run := c.contiguous(a.op)
 		if a.gathered {

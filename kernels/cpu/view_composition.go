@@ -41,6 +41,8 @@ type composedView struct {
 	dims   []composedDim
 	start  int64 // The number of the element at index 0.
 	source int   // The op whose tile the numbers refer to.
+	// The element of the destination at index 0, after the first of the tile that it is for.
+	toStart int64
 	// Only elements that are valid in the array are in the view; the others are
 	// 0.
 	zeroFill bool
@@ -139,7 +141,7 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 			l.compose(next, r)
 	case hlo.OpConcatenate, hlo.OpPad, hlo.OpDynamicUpdateSlice:
 		r.moved = true
-		return l.composeParts(op, into, r)
+		return l.composeParts(t, into, r)
 	}
 	if len(op.Instr.Shape.Tuple) > 0 {
 		return false
@@ -151,12 +153,13 @@ func (l *lowering) compose(t composedView, r *composition) (ok bool) {
 // composeParts composes into the operands of an op whose tile is put together
 // of theirs.
 func (l *lowering) composeParts(
-	op symtile.Op, into func(arg int) composedView, r *composition,
+	t composedView, into func(arg int) composedView, r *composition,
 ) bool {
+	op := l.p.Ops[t.source]
 	if op.Code == hlo.OpConcatenate {
 		for k := range op.Args {
 			next := into(k)
-			if !next.clipInside(l.p.Ops[op.Args[k]].Tile) ||
+			if !next.clipTo(l, t.source, op.Args[k]) ||
 				!l.compose(next, r) {
 				return false
 			}
@@ -173,10 +176,12 @@ func (l *lowering) composeParts(
 			return false
 		}
 	}
-	tile := l.p.Ops[op.Args[part]].Tile
 	inner := into(part)
 	around := into(rest)
-	if !inner.clipInside(tile) || !around.clipOutside(tile) {
+	operand := op.Args[part]
+	outer := l.placedTile(t.source, operand)
+	if !inner.clipTo(l, t.source, operand) ||
+		!around.clipOutside(outer) {
 		return false
 	}
 	if op.Code == hlo.OpPad {
@@ -377,6 +382,70 @@ func (t *composedView) eachMasked(
 	return true
 }
 
+// The tile of an operand of a join has as many elements as that of the join, or those only that
+// the join takes of it (package narrowing). A view of the join goes on to the latter where each
+// dimension that is narrower is one of the view, from its first element to its last: the view
+// becomes shorter then, and begins further on in the destination.
+
+// clipTo keeps the elements of a view of op n that are valid in the tile of an operand, which
+// may be narrower, and goes on to the numbers of that.
+func (t *composedView) clipTo(l *lowering, n, operand int) bool {
+	tile := l.p.Ops[operand].Tile
+	if l.sameSizes(n, operand) {
+		return t.clipInside(tile)
+	}
+	wide := l.p.Ops[n].Tile.Sizes()
+	narrow := tile.Sizes()
+	if !t.composeWith(wide, hlo.RowMajor(wide), 0) {
+		return false
+	}
+	for k, size := range narrow {
+		if size == wide[k] {
+			continue
+		}
+		at, ok := t.dimensionOf(wide, k)
+		if !ok {
+			return false
+		}
+		// The masks of another join are of the indices that the dimension has had.
+		d := &t.dims[at]
+		if len(d.inside)+len(d.outside) > 0 {
+			return false
+		}
+		d.size = size
+		t.toStart += l.placeOf(n, operand, k) * d.to
+	}
+	to := hlo.RowMajor(narrow)
+	return t.composeWith(wide, to, 0) &&
+		t.clipInside(tile)
+}
+
+// sameSizes reports whether the tile of an operand has the sizes of that of op n.
+func (l *lowering) sameSizes(n, operand int) bool {
+	x := l.p.Ops[n].Tile
+	for k, d := range l.p.Ops[operand].Tile {
+		if d.Size != x[k].Size {
+			return false
+		}
+	}
+	return true
+}
+
+// placedTile is the tile of an operand with the sizes of that of op n, of which it is a part:
+// what it does not have is masked.
+func (l *lowering) placedTile(n, operand int) symtile.Tile {
+	tile := slices.Clone(l.p.Ops[operand].Tile)
+	for k, d := range l.p.Ops[n].Tile {
+		if tile[k].Size != d.Size {
+			x := &tile[k]
+			place := l.placeOf(n, operand, k)
+			x.Offset = x.Offset.AddConst(-place * strideOf(*x))
+			x.Size = d.Size
+		}
+	}
+	return tile
+}
+
 // clipInside keeps the elements that are valid in a tile with as many.
 func (t *composedView) clipInside(tile symtile.Tile) bool {
 	return t.eachMasked(tile, func(
@@ -489,7 +558,9 @@ func (l *lowering) composition(t composedView) *composition {
 				return nil
 			}
 		} else if !portable.IsNative(d) && !t.zeroFill {
-			narrowed++
+			if !r.views[k].stored(l) {
+				narrowed++
+			}
 		}
 		try := r.views[k]
 		if _, ok := try.resolve(l); !ok {
@@ -676,7 +747,7 @@ func (x *panelView) isPanels(l *lowering, width, terms, batch int64) bool {
 	source := l.p.Ops[x.view.source]
 	if source.Code != hlo.OpParameter ||
 		source.Tile.Masked() ||
-		x.view.start != 0 {
+		x.view.start != 0 || x.view.toStart != 0 {
 		return false
 	}
 	columns := l.elements(x.view.source) / terms / batch
