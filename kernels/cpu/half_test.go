@@ -257,7 +257,7 @@ func TestHalfOfSheet(t *testing.T) {
 }
 
 // Fusions of testdata/joined.txt, whose parts have elements of fewer bytes than scratch, whose
-// updates are small, or whose rows are short, by several plans.
+// updates are small, whose rows are short, or which reduce columns, by several plans.
 func TestJoined(t *testing.T) {
 	for _, text := range kerneltest.Blocks(t, "testdata/joined.txt") {
 		verifyOffered(t, kerneltest.Program(t, text).Fusion)

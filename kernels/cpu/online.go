@@ -475,10 +475,10 @@ func (b *block) lowerRunningVariance(source *symtile.Loop, in *instr) {
 		return
 	}
 	of := b.l.p.Ops[o.Statistic]
+	from := b.l.p.Ops[of.Args[0]].Tile
 	g := &runningVariance{
 		loop: newReduceLoop(
-			b,
-			b.l.p.Ops[of.Args[0]].Tile,
+			b, from, hlo.RowMajor(from.Sizes()),
 			of.Instr.Attrs.Dimensions, of.Tile,
 		),
 		x:     materialized(b, of, 0),

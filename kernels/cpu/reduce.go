@@ -33,20 +33,27 @@ type reduceLoop struct {
 // A reduceDim is a dimension of a reduce loop.
 type reduceDim struct {
 	size int64
+	from int64 // The stride in the operand.
 	// The stride in the result, 0 along reduced dimensions.
 	kept int64
 	mask int // The index of its mask, or −1.
 }
 
-// newReduceLoop is the loop over a tile along the reduced dimensions.
-func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtile.Tile) *reduceLoop {
+// newReduceLoop is the loop over a tile, whose elements are the strides apart, along the
+// reduced dimensions.
+func newReduceLoop(
+	b *block, source symtile.Tile, strides []int64,
+	reduced []int64, result symtile.Tile,
+) *reduceLoop {
 	// Kept dimensions take the strides of the result in order. Masked elements of kept
 	// dimensions are reduced like others: they are masked in the result, too.
 	f := &reduceLoop{}
 	kept := hlo.RowMajor(result.Sizes())
 	for d, t := range source {
 		size, _ := t.Size.Value()
-		next := reduceDim{size: size, mask: -1}
+		next := reduceDim{
+			size: size, from: strides[d], mask: -1,
+		}
 		if indexOf(reduced, d) < 0 {
 			next.kept = kept[0]
 			kept = kept[1:]
@@ -57,9 +64,48 @@ func newReduceLoop(b *block, source symtile.Tile, reduced []int64, result symtil
 		f.push(next)
 	}
 	if len(f.dims) == 0 {
-		f.dims = []reduceDim{{1, 0, -1}}
+		f.dims = []reduceDim{{1, 1, 0, -1}}
 	}
 	return f
+}
+
+// columnStrides is the strides in its array of the tile of a load of which a reduction alone
+// reads rows, each of them into as many results; else nil. A tile of some columns is read in
+// place then. Row kernels do that for f32.
+func (l *lowering) columnStrides(n int, op symtile.Op) []int64 {
+	reader := l.onlyReader(n)
+	d := op.Instr.Shape.DType
+	if reader < 0 || d == hlo.F32 || !portable.IsNative(d) {
+		return nil
+	}
+	user := l.p.Ops[reader]
+	if user.Code != hlo.OpReduce || len(user.Args) != 2 {
+		return nil
+	}
+	if hasOnline(l.p.Body) {
+		return nil
+	}
+	_, single := user.Instr.Attrs.ToApply.Monoid()
+	last := len(op.Tile) - 1
+	if !single || indexOf(user.Instr.Attrs.Dimensions, last) >= 0 {
+		return nil
+	}
+	if op.Tile.Sizes()[last] == 1 {
+		return nil
+	}
+	strides := l.arrayStrides(op)
+	if strides == nil || strides[last] != 1 {
+		return nil
+	}
+	return strides
+}
+
+// hasOnline reports whether some loop among steps, or inside of one, is online.
+func hasOnline(body []symtile.Step) bool {
+	return slices.ContainsFunc(body, func(s symtile.Step) bool {
+		return s.Loop != nil &&
+			(s.Loop.Online != nil || hasOnline(s.Loop.Body))
+	})
 }
 
 // push adds a dimension inside of the others, merged with the last where the
@@ -72,8 +118,10 @@ func (f *reduceLoop) push(d reduceDim) {
 	n := len(f.dims)
 	if n > 0 && d.mask < 0 {
 		out := &f.dims[n-1]
-		if out.mask < 0 && out.kept == d.size*d.kept {
+		if out.mask < 0 && out.kept == d.size*d.kept &&
+			out.from == d.size*d.from {
 			out.size = out.size * d.size
+			out.from = d.from
 			out.kept = d.kept
 			return
 		}
@@ -98,13 +146,12 @@ func (f *reduceLoop) each(
 		}
 		index[d] = lo[d]
 	}
-	// The operand is dense, so that the number of its element follows from the indices
-	// by Horner's scheme; the result has a stride for each dimension.
+	// Elements along the last dimension follow each other in the operand.
 	step := f.dims[inner].kept
 	for {
 		var from, to int64
 		for d := range inner {
-			from = (from + index[d]) * f.dims[d+1].size
+			from += index[d] * f.dims[d].from
 			to += index[d] * f.dims[d].kept
 		}
 		do(
@@ -133,9 +180,13 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 		c.args = append(c.args, materialized(b, op, k))
 		c.inits = append(c.inits, b.l.arg(op, n+k))
 	}
+	source := b.l.p.Ops[op.Args[0]].Tile
+	strides := c.args[0].strides
+	if strides == nil {
+		strides = hlo.RowMajor(source.Sizes())
+	}
 	f := newReduceLoop(
-		b,
-		b.l.p.Ops[op.Args[0]].Tile,
+		b, source, strides,
 		op.Instr.Attrs.Dimensions, op.Tile,
 	)
 	monoid, ok := op.Instr.Attrs.ToApply.Monoid()

@@ -349,6 +349,9 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		return
 	}
 	v.strides = b.l.dotOnlyStrides(n, op)
+	if v.strides == nil {
+		v.strides = b.l.columnStrides(n, op)
+	}
 	if v.strides != nil &&
 		portable.IsNative(shape.DType) && !a.runtimeBase {
 		v.n = spanOf(op.Tile.Sizes(), v.strides)
