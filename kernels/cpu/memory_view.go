@@ -217,7 +217,9 @@ func gcd(a, b int64) int64 {
 }
 
 // rowStep is the distance in bytes from a row of n elements of a value to the next, and the
-// number of rows after which that is another one; 0 where it is not.
+// number of rows after which that is another one; 0 where it is not. Of a view with sizes 4, 6,
+// 32 and strides 1000, 100, 1 in elements of four bytes, rows of 32 are 400 bytes apart, six
+// times; rows of 16 are 64 bytes apart, twice.
 func (v *value) rowStep(n int64) (step, count int64) {
 	switch {
 	case v.view == nil && !v.moves():

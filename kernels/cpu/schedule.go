@@ -269,7 +269,8 @@ func neededStrips(nodes []stripNode, box *tileBox, n, length int64) step {
 	}
 }
 
-// needed is the elements that are read of what a group makes, nil where all are.
+// needed is the elements that are read of what a group makes, nil where all are: of the update
+// of a cache of keys, say, one row of a tile of 256, whose other rows are the cache's.
 func (i *instr) needed() (box *tileBox) {
 	for _, n := range i.group {
 		if len(n.outs) == 0 {

@@ -709,7 +709,9 @@ func (m *stripFunction) stepsFit() bool {
 }
 
 // overRows makes the step that calls the function for n elements, as many rows at a time as
-// the addresses of all values go on with equal steps.
+// the addresses of all values go on with equal steps. A call and its addresses take 10 to 30 ns
+// (BenchmarkOverhead), as long as a row of some hundred elements; a row more in a call takes an
+// addition for each address.
 func (m *stripFunction) overRows(f *amd64.Func, n int64) step {
 	places := placesOf(m.all())
 	most := max(1, vector.MaxCallLength/m.row)

@@ -202,7 +202,9 @@ func (b *block) narrowed(v *value, d hlo.DType) *value {
 	return n
 }
 
-// narrow adds the instruction that makes a value of shorter elements.
+// narrow adds the instruction that makes a value of shorter elements. Copies move these without
+// knowing what they are, so that the rest of the result, which is in arrays, is not widened to be
+// narrowed again.
 func narrow[T portable.Number](
 	b *block, to, from *value, d hlo.DType,
 ) {
