@@ -312,7 +312,7 @@ func (w *programBounds) seconds(b *bounds, t symtile.Tiling, open symtile.DimSet
 		}
 	}
 	for n, info := range w.c.ops {
-		if info.running == nil && info.lanes < 0 && !w.again[n] {
+		if info.running == nil && info.lanes < 0 && !info.packed && !w.again[n] {
 			w.op(n)
 		}
 	}
@@ -446,7 +446,7 @@ func (w *programBounds) dot(n int, runs float64) {
 	k.right += right
 	k.pieces += 2 * runs
 	for side, elements := range [...]float64{left, right} {
-		if info.packs[side] {
+		if info.packs[side] && !w.c.ops[info.op.Args[side]].packed {
 			k.strided += elements
 		}
 	}

@@ -208,6 +208,8 @@ type opCount struct {
 	// Of a dot that may multiply lanes, of its windows, and of the transposes that read
 	// it: the dot; −1 of all else.
 	lanes int
+	// It is not made: the dot that reads it packs it from what it reads itself.
+	packed bool
 }
 
 // A counter counts what a program does at tilings, without building the concrete
@@ -265,6 +267,7 @@ func newCounter(p *symtile.Program, spec deviceSpec) (*counter, error) {
 	}
 	for n := range p.Ops {
 		c.findLanes(n)
+		c.findPacked(n)
 	}
 	for n := range p.Ops {
 		if r := running.Of(p, n); r != nil {
@@ -569,6 +572,28 @@ func (c *counter) findLanes(n int) {
 	}
 }
 
+// findPacked notes the windows and the reversed weights that a dot of floats reads where they
+// lie, see lowering.packsUnfold and packsReverse.
+func (c *counter) findPacked(n int) {
+	op := c.ops[n].op
+	class := portable.ClassOf(op.Instr.Shape.DType)
+	if op.Code != hlo.OpDot || class != portable.Float32 && class != portable.Float64 {
+		return
+	}
+	terms := op.Instr.Attrs.LHSContract
+	windows := len(c.p.Ops[op.Args[0]].Tile) - 1
+	for side, code := range [...]hlo.Opcode{symtile.OpUnfold, hlo.OpReverse} {
+		arg := &c.p.Ops[op.Args[side]]
+		if code == symtile.OpUnfold && !slices.Contains(terms, int64(windows)) {
+			continue
+		}
+		if arg.Code == code && portable.ClassOf(arg.Instr.Shape.DType) == class &&
+			len(readersOf(c.p, arg.Instr)) == 1 {
+			c.ops[op.Args[side]].packed = true
+		}
+	}
+}
+
 // inLanes reports whether an op is a dot of lanes, or has no work since a dot is one.
 func (c *counter) inLanes(info *opCount) bool {
 	if info.lanes < 0 {
@@ -676,7 +701,7 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 	info := &c.ops[n]
 	along := info.running != nil && c.runs(info.running)
 	if along && info.kind != opReduces ||
-		info.kind != opMultiplies && c.inLanes(info) {
+		info.kind != opMultiplies && c.inLanes(info) || info.packed {
 		return
 	}
 	size := x.Elements(n)
@@ -976,6 +1001,9 @@ func (c *counter) dot(n int, size, runs float64, ragged symtile.DimSet) float64 
 	c.mask(left, runs, ragged)
 	c.mask(right, runs, ragged)
 	for side, arg := range [...]int{left, right} {
+		if c.ops[arg].packed {
+			continue
+		}
 		if info.packs[side] {
 			k.strided += runs * x.Elements(arg)
 		}
