@@ -145,6 +145,24 @@ func (t smallType) signOf(c *amd64.Chain, x, size amd64.Value) amd64.Value {
 	return c.Do(amd64.VANDNPS, zero, sign)
 }
 
+// signed puts signs of f32 before codes, and NaN in place of those that are invalid.
+func (t smallType) signed(
+	c *amd64.Chain, code, sign, invalid amd64.Value,
+) amd64.Value {
+	sign = c.Do(amd64.VPSRLD, sign, amd64.Imm(24))
+	code = c.Do(amd64.VPOR, code, sign)
+	return c.Do(
+		amd64.VBLENDVPS, code,
+		c.Const32(t.nan), invalid,
+	)
+}
+
+// largest is the code of the largest number.
+func (t smallType) largest() uint32 {
+	bits := math.Float32bits(float32(t.most))
+	return bits>>t.shift() - uint32(127-t.bias)<<t.fraction
+}
+
 // decode makes f32 of codes with zeros in front of them: of normal numbers the bits are moved
 // and the bias is changed, smaller ones are products of their unit.
 func (t smallType) decode(c *amd64.Chain, code amd64.Value) amd64.Value {
@@ -221,8 +239,7 @@ func (t smallType) encode(c *amd64.Chain, x amd64.Value) amd64.Value {
 	)
 	if math.IsInf(float64(t.beyond), 0) {
 		// Infinity is next to the largest number.
-		next := uint32(math.Float32bits(float32(t.most)))>>t.shift() + 1
-		next -= uint32(127-t.bias) << t.fraction
+		next := t.largest() + 1
 		above := c.Do(
 			amd64.VCMPPS, size, c.Float32(t.most),
 			floatPredicates["GT"],
@@ -233,17 +250,8 @@ func (t smallType) encode(c *amd64.Chain, x amd64.Value) amd64.Value {
 			above,
 		)
 	}
-	sign := c.Do(
-		amd64.VPSRLD,
-		t.signOf(c, x, size),
-		amd64.Imm(24),
-	)
-	code = c.Do(amd64.VPOR, code, sign)
-	return c.Do(
-		amd64.VBLENDVPS, code,
-		c.Const32(t.nan),
-		isNaN(c, x),
-	)
+	sign := t.signOf(c, x, size)
+	return t.signed(c, code, sign, isNaN(c, x))
 }
 
 // encodeRounded makes codes of any f32, those of encode(round(x)) in half the instructions: the
@@ -283,9 +291,7 @@ func (t smallType) encodeRounded(c *amd64.Chain, x amd64.Value) amd64.Value {
 		t.isSmall(c, size),
 	)
 	// The code behind that of the largest number is infinity, or NaN where there is none.
-	largest := math.Float32bits(float32(t.most))
-	largest = largest >> t.shift()
-	largest -= uint32(127-t.bias) << t.fraction
+	largest := t.largest()
 	invalid := isNaN(c, x)
 	if math.IsInf(float64(t.beyond), 0) {
 		beyond := c.Const32(largest + 1)
@@ -301,16 +307,8 @@ func (t smallType) encodeRounded(c *amd64.Chain, x amd64.Value) amd64.Value {
 			amd64.VORPS, invalid, above,
 		)
 	}
-	sign := c.Do(
-		amd64.VPSRLD,
-		t.signOf(c, x, code),
-		amd64.Imm(24),
-	)
-	code = c.Do(amd64.VPOR, code, sign)
-	return c.Do(
-		amd64.VBLENDVPS, code,
-		c.Const32(t.nan), invalid,
-	)
+	sign := t.signOf(c, x, code)
+	return t.signed(c, code, sign, invalid)
 }
 
 // StoreConverted stores what an instruction makes of x as elements of an array of type d, where
