@@ -74,6 +74,7 @@ func (b *Backend) spec() deviceSpec {
 	spec.wide = b.wide
 	spec.fetch = b.prior.sheet.FetchBytes
 	spec.places = b.prior.sheet.ReadPlaces
+	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
 	spec.Panel = b.prior.panel(spec)
 	return spec
 }

@@ -185,6 +185,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		Ahead:      l.knob("ahead", -1),
 		Fetch:      l.spec.fetch,
 		Places:     l.spec.places,
+		Vanishes:   l.spec.vanishes,
 		FromMemory: l.readsMemory(),
 		First:      int64(l.spec.First),
 		Wide:       l.spec.wide && l.knob("width", 512) == 512,

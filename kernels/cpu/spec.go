@@ -24,6 +24,8 @@ type deviceSpec struct {
 	fetch int64
 	// Rows of several arrays are read at so many places in turn; 0 where it was not measured.
 	places int64
+	// Results too small for a denormal number take the processor long.
+	vanishes bool
 }
 
 // defaultVectorBits is the width of vectors where the device does not list it.

@@ -64,6 +64,9 @@ type Sheet struct {
 	FetchBytes int64 `json:"fetch_bytes,omitempty"`
 	// ReadPlaces is at how many places in turn rows of several arrays are best read.
 	ReadPlaces int64 `json:"read_places,omitempty"`
+	// UnderflowCycles is how much longer an operation takes that has a result too small for a
+	// normal number.
+	UnderflowCycles float64 `json:"underflow_cycles,omitempty"`
 
 	// Bytes that a core reads in a cycle from each cache at most.
 	L1Rate float64 `json:"l1_bytes_per_cycle,omitempty"`

@@ -275,22 +275,34 @@ func (c *Chain) scaled(shifted, tail Value) Value {
 	)
 }
 
-// ExpBelow32 is Exp32, to the bit, of x that is at most 60, or NaN.
-func (c *Chain) ExpBelow32(x Value) Value {
+// ExpBelow32 is Exp32, to the bit, of x that is at most 60, or NaN. Vanishes is that of
+// ExcessExp32.
+func (c *Chain) ExpBelow32(x Value, vanishes bool) Value {
 	return c.Do(
 		VMULPS,
-		c.ExcessExp32(x),
+		c.ExcessExp32(x, vanishes),
 		c.Float32(1.0/(1<<excess)),
 	)
 }
 
 // ExcessExp32 returns 2^32 times e^x for x that is at most 60, or NaN, within 0.95 ulp
 // from -104 on and about e^-104 below. No power is a denormal then.
-func (c *Chain) ExcessExp32(x Value) Value {
+//
+// Divided by 2^32 again what is below is too small for a denormal, which takes some processors
+// a hundred cycles and more to find out. Where it vanishes, powers as whole numbers
+// become negative there, and 0 instead, one instruction more.
+func (c *Chain) ExcessExp32(x Value, vanishes bool) Value {
+	least := -104.0
+	if vanishes {
+		least = -150
+	}
 	d := c.reduceParts(
-		c.AtLeast32(x, -104), 1, parts, 0,
+		c.AtLeast32(x, least), 1, parts, 0,
 	)
 	s := c.power(d.shifted, excessPowers)
+	if vanishes {
+		s = c.Do(VPMAXSD, s, c.Const32(0))
+	}
 	return c.MulAdd32(s, c.expTail(d.r, 1), s)
 }
 
@@ -378,7 +390,9 @@ func (c *Chain) Tanh1p32(x Value) Value {
 // Logistic32 returns 1/(1 + e^-x), as e^x/(1 + e^x) where x is negative, which
 // keeps denormal results, within 2.7 ulp.
 func (c *Chain) Logistic32(x Value) Value {
-	e := c.ExpBelow32(c.Do(VORPS, x, c.Const32(signBit)))
+	e := c.ExpBelow32(
+		c.Do(VORPS, x, c.Const32(signBit)), false,
+	)
 	over := c.Do(VBLENDVPS, c.Float32(1), e, x)
 	return c.Do(
 		VDIVPS, over, c.Do(VADDPS, e, c.Float32(1)),
@@ -397,7 +411,7 @@ func (c *Chain) Erf32(x Value) Value {
 		-0.1039314791560173, 0.022226858884096146, -0.0030432012863457203, 0.0001959354995051399,
 	)
 	large := c.Do(
-		VSUBPS, c.Float32(1), c.ExpBelow32(q),
+		VSUBPS, c.Float32(1), c.ExpBelow32(q, false),
 	)
 	large = c.withSignOf(large, x)
 	far := c.Do(

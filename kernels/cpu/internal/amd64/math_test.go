@@ -63,7 +63,10 @@ type function struct {
 var functions = []function{
 	{"exp", (*Chain).Exp32, math.Exp, 0.95},
 	{"exp_below", func(c *Chain, x Value) Value {
-		return c.ExpBelow32(c.AtMost32(x, 0))
+		return c.ExpBelow32(c.AtMost32(x, 0), false)
+	}, func(x float64) float64 { return math.Exp(min(x, 0)) }, 0.95},
+	{"exp_vanishes", func(c *Chain, x Value) Value {
+		return c.ExpBelow32(c.AtMost32(x, 0), true)
 	}, func(x float64) float64 { return math.Exp(min(x, 0)) }, 0.95},
 	{"log", (*Chain).Log32, math.Log, 0.9},
 	{"expm1", (*Chain).Expm132, math.Expm1, 1.45},

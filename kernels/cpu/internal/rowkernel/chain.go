@@ -129,9 +129,9 @@ func (b *sweepChain) operation(p *Op) amd64.Value {
 	}
 	switch {
 	case b.kernel.scaledExps[p.Out]:
-		return b.c.ExcessExp32(x[0])
+		return b.c.ExcessExp32(x[0], b.kernel.vanishes)
 	case b.kernel.isSmallExp(p):
-		return b.c.ExpBelow32(x[0])
+		return b.c.ExpBelow32(x[0], b.kernel.vanishes)
 	}
 	return vector.EmitFloat32(b.c, p.Instr, x)
 }

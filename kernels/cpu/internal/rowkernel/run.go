@@ -25,6 +25,9 @@ type Options struct {
 	// where a result is written past the caches, where no distance is chosen; 0 where nobody
 	// has measured it.
 	Places int64
+	// Vanishes says that numbers too small for a denormal one take the processor long, so that
+	// exponentials are made 0 before they are.
+	Vanishes bool
 	// FromMemory says that some array that is read does not stay in the last cache.
 	FromMemory bool
 	// First is the bytes of the first cache.
@@ -75,6 +78,7 @@ func (n *Kernel) Compile(o Options) (*Code, error) {
 	if o.Ahead < 0 && o.Prefetch < 0 {
 		n.places = o.Places
 	}
+	n.vanishes = o.Vanishes
 	nonTemporal := false
 	for _, s := range n.moving() {
 		nonTemporal = n.storesAligned(s) || nonTemporal
