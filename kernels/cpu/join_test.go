@@ -118,6 +118,13 @@ var joinForms = map[string]string{
 		n = D[3,C] negate(z)
 		l = D[6,C] concatenate(k, n), dimensions={0}
 		ROOT r = D[6,C] add(l, l)`,
+	"joined again": `
+		x = D[3,A] parameter(0)
+		y = D[3,B] parameter(1)
+		j = D[3,C] concatenate(x, y), dimensions={1}
+		u = D[3,C] negate(j)
+		k = D[3,H] concatenate(u, u), dimensions={1}
+		ROOT r = D[3,H] add(k, k)`,
 	"empty": `
 		x = D[3,A] parameter(0)
 		y = D[3,B] parameter(1)
@@ -217,7 +224,7 @@ var joinForms = map[string]string{
 // joinText is a form with its numbers put in.
 func joinText(form, d string, a, b int) string {
 	words := strings.NewReplacer(
-		"D[", d+"[", "A", fmt.Sprint(a), "B", fmt.Sprint(b), "C", fmt.Sprint(a+b), "E", fmt.Sprint(2*a),
+		"D[", d+"[", "A", fmt.Sprint(a), "B", fmt.Sprint(b), "C", fmt.Sprint(a+b), "E", fmt.Sprint(2*a), "H", fmt.Sprint(2*(a+b)),
 	)
 	return fmt.Sprintf(`larger {
 		p = %[1]s[] parameter(0)

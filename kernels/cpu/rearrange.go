@@ -423,10 +423,11 @@ type tilePlacement struct {
 // A tilePlacementDim is a dimension of a tile placement.
 type tilePlacementDim struct {
 	mask dimMask // The valid elements.
-	// The first element, or −1 where the slot holds it, and the distance of
-	// elements.
+	// The first element, unless the slot holds it, and the distance of elements. It is less
+	// than 0 where masked elements come first.
 	first, spacing int64
-	slot           int   // The slot of the first element, see first.
+	moves          bool
+	slot           int   // The slot of the first element, where it moves.
 	size           int64 // The size of the result.
 }
 
@@ -452,7 +453,7 @@ func (p *tilePlacement) run(
 			return
 		}
 		at[d], index[d] = x.first, r.lo[d]
-		if x.first < 0 {
+		if x.moves {
 			at[d] = w.slots[x.slot]
 		}
 	}
@@ -592,7 +593,7 @@ func lowerPad[T portable.Number](b *block, n int, op symtile.Op) {
 			stride := strideOf(op.Tile[d])
 			at.spacing = strideOf(source[d]) *
 				(x.Interior + 1) / max(1, stride)
-			at.first = -1
+			at.moves = true
 			at.slot = b.slot(
 				source[d].Offset.Scale(x.Interior + 1).AddConst(x.Low).Sub(
 					op.Tile[d].Offset,
