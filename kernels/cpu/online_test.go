@@ -186,6 +186,35 @@ func TestOnline(t *testing.T) {
 	}
 }
 
+// TestOnlineOfJoin: where rows are padded, ops that make the same elements are one (package
+// narrowing), but not the maximum that iterations subtract and that after the loop.
+func TestOnlineOfJoin(t *testing.T) {
+	p, _ := landscape(t, `y = f32[5,40] parameter(0)
+u = f32[5,40] negate(y)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+x = f32[6,40] pad(u, zero), padding=0_1x0_0
+m = f32[6] reduce(x, low), dimensions={1}, to_apply=maximum
+kept = f32[6,1] broadcast(m), dimensions={0}
+row = f32[6] reshape(kept)
+ms = f32[6,40] broadcast(row), dimensions={0}
+less = f32[6,40] subtract(x, ms)
+e = f32[6,40] exponential(less)
+l = f32[6] reduce(e, zero), dimensions={1}, to_apply=add
+ls = f32[6,40] broadcast(l), dimensions={0}
+ROOT p = f32[6,40] divide(e, ls)`)
+	v := kerneltest.Verifier(t, p, 1)
+	for _, tiles := range []symtile.Tiling{{6, 40, 10, 10}, {6, 20, 4, 4}, {2, 40, 10, 10}} {
+		if !joined(t, p, tiles) {
+			t.Errorf("%v joins nothing", tiles)
+		}
+		for rows := range int64(2) {
+			plan := kernels.Plan{Tiles: tiles}
+			verify(t, New(), v, p, plan.With("rows", rows))
+		}
+	}
+}
+
 // TestOnlineEdges: rows that begin with −∞, have nothing else, or have +∞ or NaN
 // anywhere, are what the reference makes of them; so are weights that are not
 // numbers, also those of elements that weigh nothing.

@@ -527,8 +527,12 @@ func narrow(ring *index.Ring, t symtile.DimTile, s span) symtile.DimTile {
 //
 // Where an operand of a join begins is noted with the operand, so that only those are one that
 // begin at the same place: x joined with itself has two.
+//
+// What is in a loop is shared within its body alone: a copy of a running maximum is another one
+// after the loop, where iterations subtract what is near the maximum.
 func share(p *symtile.Program, order []int, first First) {
 	same := make([]int, len(p.Ops))
+	within := loopsOf(p)
 	placedOps := make([]bool, len(p.Ops)) // joins, and what they put in its place
 	for n, op := range p.Ops {
 		for k, a := range op.Args {
@@ -548,13 +552,31 @@ func share(p *symtile.Program, order []int, first First) {
 		for _, m := range order[:at] {
 			// Only the first of those that are alike is compared with.
 			free := !placedOps[m] && !placedOps[n]
-			if same[m] == m && alike(&p.Ops[m], op) &&
+			reached := within[m] == nil || within[m] == within[n]
+			if same[m] == m && reached && alike(&p.Ops[m], op) &&
 				(free || slices.Equal(first[m], first[n])) {
 				same[n] = m
 				break
 			}
 		}
 	}
+}
+
+// loopsOf are the innermost loops of which ops are in the bodies; nil for others.
+func loopsOf(p *symtile.Program) []*symtile.Loop {
+	within := make([]*symtile.Loop, len(p.Ops))
+	var visit func(steps []symtile.Step, in *symtile.Loop)
+	visit = func(steps []symtile.Step, in *symtile.Loop) {
+		for _, s := range steps {
+			if s.Loop != nil {
+				visit(s.Loop.Body, s.Loop)
+			} else {
+				within[s.Op] = in
+			}
+		}
+	}
+	visit(p.Body, nil)
+	return within
 }
 
 // alike reports whether two ops make the same elements from the same operands.
