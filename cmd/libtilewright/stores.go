@@ -46,9 +46,11 @@ func (s *stores) remove(db uint64) *query.Store {
 	return x
 }
 
-// deviceNamed is the device of tilewright_open: "cpu", or an identity as JSON.
+// deviceNamed is the device of tilewright_open: "cpu", or an identity as JSON. No kernel runs
+// in a host.
 func deviceNamed(name string) (query.Device, error) {
 	if name == "cpu" {
+		cpu.PriceOnly()
 		return query.DeviceOf(cpu.New()), nil
 	}
 	id, err := kernels.ParseIdentity([]byte(name))

@@ -32,6 +32,8 @@
  *   may be installed before or after. A handler installed later for SIGSEGV, SIGBUS or
  *   SIGFPE replaces the runtime's: save the old one and call it for addresses that are
  *   not the host's, and set SA_ONSTACK. SIGURG must not be blocked for good.
+ *   Signal stacks stay as small as they may be: of a processor with AMX plans are told
+ *   without the permission to use it, after which Linux wants 12 KiB for each.
  *   fork: the child has no Go runtime. Every function there returns TILEWRIGHT_FORKED
  *   (tilewright_version, _abi, _status_text and _free work), so that nothing hangs; the
  *   parent is not affected. fork followed by exec is safe.

@@ -32,6 +32,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rates"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/workers"
 	"github.com/tilewright/tilewright/symtile"
@@ -67,6 +68,11 @@ func New() *Backend {
 		wide:     amd64.RunsWide(),
 	}
 }
+
+// PriceOnly says, before anything else is asked of this package, that no kernel will run in
+// this process. A library in a compiler calls it: so the process is not given the permission to
+// use AMX, after which Linux refuses signal stacks of less than 12 KiB to all of its threads.
+func PriceOnly() { gemm.PriceOnly() }
 
 // spec is what lowering needs to know of the machine.
 func (b *Backend) spec() deviceSpec {

@@ -37,6 +37,7 @@ package gemm
 import (
 	"cmp"
 	"fmt"
+	"sync/atomic"
 	"unsafe"
 )
 
@@ -59,6 +60,14 @@ func FastestTerms() float64 {
 	}
 	return 2
 }
+
+// pricesOnly is whether PriceOnly was called.
+var pricesOnly atomic.Bool
+
+// PriceOnly says that this process multiplies nothing: it must not do so from then on. What
+// the processor and the system have is told without a request for the permission to use it.
+// It comes before anything is asked.
+func PriceOnly() { pricesOnly.Store(true) }
 
 // A Matrix is a strided view of a slice: element i, j is Data[i·Row + j·Col].
 type Matrix[T Element] struct {
