@@ -68,6 +68,8 @@ type counts struct {
 
 	// Bytes that ops other than pointwise ones read and write.
 	touched float64
+	// Bytes that go to the second cache and back in tiles of scratch.
+	stored float64
 	// Innermost loops of tile ops, loads and stores.
 	rows float64
 	// Elements that are moved one at a time.
@@ -799,8 +801,8 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 	info := &c.ops[n]
 	arg := info.op.Args[0]
 	elements := c.extents.Elements(arg)
-	if c.ops[arg].kind == opPointwise && c.last(arg) > maxRowLength {
-		k.scratch += elements * c.ops[arg].width // not a row kernel: all of it is stored
+	if c.storesOperand(info) {
+		c.store(arg, elements, runs)
 	}
 	k.work += elements * runs
 	if info.scalar {
@@ -818,6 +820,31 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 		k.moved += elements * runs * info.weight
 	}
 	return elements / c.last(arg)
+}
+
+// storesOperand reports whether all of what a reduction reads is in scratch first: what is
+// computed, but for f32 in row kernels, and what is widened as it is loaded.
+func (c *counter) storesOperand(info *opCount) bool {
+	arg := info.op.Args[0]
+	switch d := c.ops[arg].op.Instr.Shape.DType; c.ops[arg].kind {
+	case opPointwise:
+		return d != hlo.F32 || c.last(arg) > maxRowLength
+	case opLoads:
+		return !portable.IsNative(d) && !c.searches(info)
+	}
+	return false
+}
+
+// store counts what is written to scratch and read again. What the first cache does not keep
+// comes through the second one, while nothing else is done: maxima of rows of s8[1024,1024] take 0.13 ms on a core of
+// Emerald Rapids in tiles of 8 rows, 0.18 in such of 32, and 0.68 in one tile of 4 MiB.
+func (c *counter) store(n int, elements, runs float64) {
+	class := portable.ClassOf(c.ops[n].op.Instr.Shape.DType)
+	bytes := elements * float64(class.Bytes())
+	c.counts.scratch += bytes
+	if 4*bytes > 3*float64(c.spec.First) {
+		c.counts.stored += 2 * bytes * runs
+	}
 }
 
 // searches reports whether a reduction searches rows for the pair that it keeps: where rows

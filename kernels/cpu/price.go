@@ -95,7 +95,7 @@ const (
 	termPacking        // packing of the operands of dots, and sums of partial results
 	termLoops          // loops over tiles: accumulators, rows that are read again, parts that are joined
 	termNarrow         // runs of bytes that begin anew since tiles are shorter than rows in memory
-	termScratch        // scratch beyond half the second cache
+	termScratch        // scratch beyond half the second cache, and tiles in it beyond the first
 	termIdle           // lanes without a tile program while others have one
 	termKnobs          // knobs that no other term describes
 	termLaunch         // the launch, and waking lanes
@@ -454,6 +454,9 @@ func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
 		t[termNarrow] = k.late * lateSeconds / lanes
 	}
 	t[termScratch] = base * (x.spilled(k) - 1)
+	if k.stored > 0 {
+		t[termScratch] += k.stored / x.bandwidth[min(1, len(x.bandwidth)-1)] / lanes
+	}
 }
 
 // kept reports whether all arrays take half of the last cache at most, where they are from
