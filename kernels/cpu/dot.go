@@ -331,7 +331,7 @@ func multiplierFor[T portable.Number](
 	multiply, scratch := gemm.Product[T].Multiply, x.Scratch()
 	switch x := any(x).(type) {
 	case gemm.Product[int32]:
-		f, n := integerMultiplier(op.Instr.Operands)
+		f, n := integerMultiplier(op.Instr.Operands, x)
 		if f != nil {
 			return any(f).(multiplier[T]), n
 		}
@@ -466,7 +466,9 @@ func (l *lowering) halves(dot symtile.Op) gemm.Halves {
 
 // integerMultiplier multiplies integers of 16 bits at most, with the elements of scratch
 // that it needs; it is nil where operands have more.
-func integerMultiplier(operands []*hlo.Instr) (multiplier[int32], int) {
+func integerMultiplier(
+	operands []*hlo.Instr, like gemm.Product[int32],
+) (multiplier[int32], int) {
 	bits := integerBits(operands)
 	switch {
 	case bits > 16:
@@ -481,7 +483,7 @@ func integerMultiplier(operands []*hlo.Instr) (multiplier[int32], int) {
 	) {
 		gemm.MultiplyInt8(x, scratch, unsigned)
 	}
-	return f, gemm.ScratchInt8()
+	return f, gemm.ScratchInt8(like)
 }
 
 // unsignedBytes says which of the two operands of a product of bytes have elements from

@@ -75,6 +75,7 @@ type machine struct {
 	zero bool
 
 	tiles      [8][16][64]byte
+	tileRows   [8]byte
 	configured bool // tiles can be used
 }
 

@@ -123,16 +123,12 @@ var tileSteps = map[string]func(m *machine, ops []string) error{
 		if err != nil {
 			return err
 		}
-		want := make([]byte, 64)
-		want[0] = 1 // palette
-		for k := range 8 {
-			binary.LittleEndian.PutUint16(want[16+2*k:], 64)
-			want[48+k] = 16
-		}
-		if string(c) != string(want) {
+		rows := int(c[48] + c[50])
+		if want := tileConfiguration(rows); string(c) != string(want) {
 			return fmt.Errorf("the configuration is % x", c)
 		}
 		m.tiles, m.configured = [8][16][64]byte{}, true
+		copy(m.tileRows[:], c[48:])
 		return nil
 	},
 	"TILERELEASE": func(m *machine, _ []string) error { m.configured = false; return nil },
@@ -202,7 +198,11 @@ func (m *machine) eachRow(memory1, tile string, move func(tile, memory []byte)) 
 		return err
 	}
 	at -= stride
-	for r := range 16 {
+	rows := m.tileRows[number8(tile)]
+	if rows == 0 {
+		return fmt.Errorf("tile %s is not configured", tile)
+	}
+	for r := range rows {
 		b, err := m.bytes(at+uint64(r)*stride, 64)
 		if err != nil {
 			return err

@@ -56,7 +56,7 @@ func readsBytes() bool { return false }
 func hasTiles() bool { return false }
 
 // scratchInt8 is the scratch of products of bytes.
-func scratchInt8() int { return scratchInt16() }
+func scratchInt8(Product[int32]) int { return scratchInt16() }
 
 // multiplyInt8 multiplies as any integers.
 func multiplyInt8(x Product[int32], scratch []int32, _ [2]bool) { x.Multiply(scratch) }
@@ -65,7 +65,7 @@ func multiplyInt8(x Product[int32], scratch []int32, _ [2]bool) { x.Multiply(scr
 func hasHalves(Halves) bool { return false }
 
 // scratchHalves is the elements that kernels need.
-func scratchHalves(Halves) int { return 0 }
+func scratchHalves(Product[float32], Halves) int { return 0 }
 
 // multiplyHalves multiplies as any floating-point numbers.
 func multiplyHalves(x Product[float32], scratch []float32, _ Halves) { x.Multiply(scratch) }

@@ -335,7 +335,7 @@ func MultiplyInt8(x Product[int32], scratch []int32, unsigned [2]bool) {
 }
 
 // ScratchInt8 is the number of elements that MultiplyInt8 needs to pack a and b.
-func ScratchInt8() int { return scratchInt8() }
+func ScratchInt8(x Product[int32]) int { return scratchInt8(x) }
 
 // idle reports whether there is nothing to multiply. A fresh C becomes zeros
 // then.

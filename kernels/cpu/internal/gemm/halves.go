@@ -27,7 +27,9 @@ const F16Tiles Halves = 3
 func HasHalves(how Halves) bool { return how == MultiplyAdds || hasHalves(how) }
 
 // ReadsHalves reports whether MultiplyHalves reads operands of bf16 as they lie in memory.
-func ReadsHalves(how Halves) bool { return how == Pairs && hasHalves(how) }
+func ReadsHalves(how Halves) bool {
+	return (how == Pairs || how == Tiles) && hasHalves(how)
+}
 
 // MultiplyHalves is Multiply where the elements of A and B count as bf16, those of F16Tiles
 // as f16: what is not is rounded, to the nearest, ties to even. Where the processor cannot do what is asked for,
@@ -37,7 +39,7 @@ func MultiplyHalves(x Product[float32], scratch []float32, how Halves) {
 		x.Multiply(scratch)
 		return
 	}
-	if how != Pairs {
+	if !ReadsHalves(how) {
 		x.refuseShort()
 	}
 	if x.check(); x.idle() {
@@ -48,7 +50,7 @@ func MultiplyHalves(x Product[float32], scratch []float32, how Halves) {
 
 // ScratchHalves is the number of elements that MultiplyHalves needs to pack A and B.
 func ScratchHalves(x Product[float32], how Halves) int {
-	return max(x.Scratch(), scratchHalves(how))
+	return max(x.Scratch(), scratchHalves(x, how))
 }
 
 // least is the least normal number of f32.

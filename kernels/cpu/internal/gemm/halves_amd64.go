@@ -10,49 +10,22 @@ import (
 	"golang.org/x/sys/cpu"
 )
 
-// bf16Tiles have pairs of bf16.
-var bf16Tiles = tileFormat{
-	terms:     32,
-	share:     2,
-	packTerms: packTermsBF16,
-	packLanes: func(n int, to, from *byte, fromStride int) {
-		pairRowsBF16(n, to, tileRow, from, fromStride)
-	},
-	narrow: roundBF16,
-}
+// bf16Tiles and f16Tiles have pairs of bf16 and of f16, each of which is packed in one way.
+var bf16Tiles, f16Tiles = tilesOfPairs(&bf16Packing), tilesOfPairs(&f16Packing)
 
-// f16Tiles have pairs of f16.
-var f16Tiles = tileFormat{
-	terms:     32,
-	share:     2,
-	packTerms: packTermsF16,
-	packLanes: func(n int, to, from *byte, fromStride int) {
-		pairRowsF16(n, to, tileRow, from, fromStride)
-	},
-	narrow: roundF16,
-}
-
-// packTermsBF16 packs rows of contiguous terms to rows of a tile.
-func packTermsBF16(rows int, to, from *byte, fromStride int) {
-	t, f := unsafe.Pointer(to), unsafe.Pointer(from)
-	for i := range rows {
-		pairTermsBF16(
-			2, (*byte)(unsafe.Add(t, i*tileRow)),
-			(*byte)(unsafe.Add(f, i*fromStride)),
-		)
+// bf16Packing and f16Packing are formats of pairs without kernels.
+var (
+	bf16Packing = pairFormat{
+		terms:  pairTermsBF16,
+		rows:   pairRowsBF16,
+		narrow: roundBF16,
 	}
-}
-
-// packTermsF16 is packTermsBF16 for f16.
-func packTermsF16(rows int, to, from *byte, fromStride int) {
-	t, f := unsafe.Pointer(to), unsafe.Pointer(from)
-	for i := range rows {
-		pairTermsF16(
-			2, (*byte)(unsafe.Add(t, i*tileRow)),
-			(*byte)(unsafe.Add(f, i*fromStride)),
-		)
+	f16Packing = pairFormat{
+		terms:  pairTermsF16,
+		rows:   pairRowsF16,
+		narrow: roundF16,
 	}
-}
+)
 
 // bf16Pairs multiplies pairs of bf16; a column is a pair.
 var bf16Pairs = pairFormat{
@@ -70,8 +43,8 @@ var bf16Pairs = pairFormat{
 
 // A halvesUnit is the kernels of products of bf16 and f16, nil where this process has none.
 type halvesUnit struct {
-	tiles    tileKernel
-	f16Tiles tileKernel
+	tiles    *tileKernels
+	f16Tiles *tileKernels
 	pairs    *pairFormat
 }
 
@@ -83,10 +56,10 @@ var halves = sync.OnceValue(func() (u halvesUnit) {
 	listed := cpu.X86.HasAMXBF16 || hasAMXFP16()
 	if cpu.X86.HasAMXTile && listed && permitTiles() {
 		if cpu.X86.HasAMXBF16 {
-			u.tiles = multiplyTilesBF16
+			u.tiles = &tileKernels{multiplyTilesBF16Low, multiplyTilesBF16}
 		}
 		if hasAMXFP16() {
-			u.f16Tiles = multiplyTilesF16
+			u.f16Tiles = &tileKernels{multiplyTilesF16Low, multiplyTilesF16}
 		}
 	}
 	if cpu.X86.HasAVX512BW && cpu.X86.HasAVX512BF16 {
@@ -106,12 +79,12 @@ func hasAMXFP16() bool {
 }
 
 // tilesOf is the kernel of tiles and what they hold; nil: none.
-func (u halvesUnit) tilesOf(how Halves) (tileKernel, *tileFormat) {
+func (u halvesUnit) tilesOf(how Halves) (*tileKernels, *tileFormat) {
 	switch how {
 	case Tiles:
-		return u.tiles, &bf16Tiles
+		return u.tiles, bf16Tiles
 	case F16Tiles:
-		return u.f16Tiles, &f16Tiles
+		return u.f16Tiles, f16Tiles
 	}
 	return nil, nil
 }
@@ -127,14 +100,15 @@ func hasHalves(how Halves) bool {
 }
 
 // scratchHalves is the elements that kernels need.
-func scratchHalves(how Halves) int {
+func scratchHalves(x Product[float32], how Halves) int {
 	switch {
 	case how == MultiplyAdds || !hasHalves(how):
 		return 0
 	case how == Pairs:
 		return halves().pairs.scratch()
 	}
-	return tileScratch
+	_, format := halves().tilesOf(how)
+	return format.scratch(x.Caches, x.M, x.N, x.K)
 }
 
 // multiplyHalves multiplies by tiles or pairs.
@@ -143,8 +117,8 @@ func multiplyHalves(x Product[float32], scratch []float32, how Halves) {
 		multiplyPairs(halves().pairs, x, scratch)
 		return
 	}
-	kernel, format := halves().tilesOf(how)
-	t := newTileProduct(format, kernel, x, scratch)
+	kernels, format := halves().tilesOf(how)
+	t := newTileProduct(format, *kernels, x, scratch)
 	t.multiply()
 }
 
@@ -176,13 +150,17 @@ func wideMaskLanes(mask *byte) int {
 	return bits.OnesCount32(*on)
 }
 
-// tilesInGo is multiplyTilesBF16 or multiplyTilesF16, by what elements are as f32.
-func tilesInGo(of func(uint16) float32) tileKernel {
-	return func(_ *byte, blocks, steps int, a, b, c *byte, crs, how int) {
-		x := tilesOf{unsafe.Pointer(a), steps}
-		y := tilesOf{unsafe.Pointer(b), steps}
+// tilesInGo are the kernels of bf16 or f16, by what elements are as f32.
+func tilesInGo(of func(uint16) float32) *tileKernels {
+	kernel := func(
+		config *byte, blocks, steps int,
+		a *byte, ars int, b, c *byte, crs int,
+		_ uintptr, _, how int,
+	) {
+		x := byteMatrix{unsafe.Pointer(a), ars, tileRow}
+		y := byteMatrix{unsafe.Pointer(b), panelStep, 4}
 		z := byteMatrix{unsafe.Pointer(c), crs, 4}
-		for i := range tileBlock * blocks {
+		for i := range blocks * tileConfigRows(config) {
 			for j := range tileBlock {
 				to := (*float32)(z.at(i, j).p)
 				sum := *to
@@ -190,14 +168,21 @@ func tilesInGo(of func(uint16) float32) tileKernel {
 					sum = 0
 				}
 				for s := range steps {
-					u := x.at(i, s, i%tileLanes, 0)
-					v := y.at(j, s, 0, j%tileLanes)
-					sum = addFlushed(sum, tileSum(u, v, of))
+					u, v := x.at(i, s), y.at(s, j)
+					sum = addFlushed(sum, tileSum(u.p, v.p, of))
 				}
 				*to = sum
 			}
 		}
 	}
+	return &tileKernels{kernel, kernel}
+}
+
+// tileConfigRows is the rows of a block by what LDTILECFG reads.
+func tileConfigRows(config *byte) int {
+	const first, second = 48, 50 // tiles of sums
+	c := (*[64]byte)(unsafe.Pointer(config))
+	return int(c[first]) + int(c[second])
 }
 
 // tileSum is the product of a row of a tile and a column of another, of pairs.
@@ -209,23 +194,9 @@ func tileSum(row, column unsafe.Pointer, of func(uint16) float32) float32 {
 		even = multiplyAddHalf(of(u[0]), of(v[0]), even)
 		odd = multiplyAddHalf(of(u[1]), of(v[1]), odd)
 		row = unsafe.Add(row, 4)
-		column = unsafe.Add(column, tileRow)
+		column = unsafe.Add(column, panelRow)
 	}
 	return addFlushed(even, odd)
-}
-
-// A tilesOf is a packed operand: by block of 32 lanes, step, half.
-type tilesOf struct {
-	p     unsafe.Pointer
-	steps int
-}
-
-// at is a row and column of the tile of a lane and step.
-func (x tilesOf) at(lane, step, row, column int) unsafe.Pointer {
-	block := lane / tileBlock
-	half := lane % tileBlock / tileLanes
-	tile := (block*x.steps+step)*2 + half
-	return unsafe.Add(x.p, tile*tileBytes+row*tileRow+4*column)
 }
 
 // pairsInGo is a kernel of VDPBF16PS for so many rows.

@@ -110,48 +110,46 @@ func TestBF16Tiles(t *testing.T) { emulateTiles(t, "multiplyTilesBF16", Tiles) }
 func TestF16Tiles(t *testing.T) { emulateTiles(t, "multiplyTilesF16", F16Tiles) }
 
 func emulateTiles(t *testing.T, name string, by Halves) {
-	code, h := listings(t)[name], halfOf(by)
+	all, h := listings(t), halfOf(by)
 	r := rand.New(rand.NewPCG(23, 24))
-	for trial := range 12 {
-		blocks, steps := 1+trial%3, 1+r.IntN(3)
-		m, k := 32*blocks, 32*steps
+	for trial := range 16 {
+		rows, blocks, steps := 32, 1+trial%3, 1+r.IntN(3)
+		if trial%4 == 3 { // one block of fewer rows
+			rows, blocks = 1+r.IntN(32), 1
+		}
+		code := all[name]
+		if rows <= 16 {
+			code = all[name+"Low"]
+		}
+		m, k := rows*blocks, 32*steps
 		a := h.random(layouts[0], m, k, r)
 		b := h.random(layouts[0], k, 32, r)
 		c := random[float32](layouts[2], m, 32, r)
 		how := trial % 2
 		packed := make([]byte, 2*m*k)
-		for i := range m {
-			for p := range k {
-				// By block of 32 rows, step, half.
-				tile := (i/32*steps + p/32) * 2
-				tile += i % 32 / 16
-				at := tile*1024 + i%16*64 + 2*(p%32)
-				x := h.bits(a.Data[i*k+p])
-				binary.LittleEndian.PutUint16(packed[at:], x)
-			}
+		for at, x := range a.Data {
+			binary.LittleEndian.PutUint16(packed[2*at:], h.bits(x))
 		}
 		panel := make([]byte, 2*32*k)
-		for p := range k {
-			for j := range 32 {
-				// By step, half.
-				tile := p/32*2 + j/16
-				at := tile*1024 + p%32/2*64 + j%16*4
-				at += p % 2 * 2
-				x := h.bits(b.Data[p*32+j])
-				binary.LittleEndian.PutUint16(panel[at:], x)
-			}
+		for at, x := range b.Data {
+			p, j := at/32, at%32 // pairs of rows
+			to := panel[p/2*128+4*j+p%2*2:]
+			binary.LittleEndian.PutUint16(to, h.bits(x))
 		}
 		var vm machine
-		config := vm.place(tileConfiguration())
+		config := vm.place(tileConfiguration(rows))
 		at := vm.place(raw(c.Data))
 		vm.args = map[string]uint64{
 			"config": config,
 			"blocks": uint64(blocks),
 			"steps":  uint64(steps),
 			"a":      vm.place(packed),
+			"ars":    uint64(2 * k),
 			"b":      vm.place(panel),
 			"c":      at,
 			"crs":    uint64(4 * c.Row),
+			"ahead":  0,
+			"step":   64,
 			"how":    uint64(how),
 		}
 		want := bytes.Clone(vm.mem)
@@ -164,7 +162,7 @@ func emulateTiles(t *testing.T, name string, by Halves) {
 		plainlyBF16(c, a, b, m, 32, k, by)
 		copy(want[at:], raw(c.Data))
 		if !bytes.Equal(want, vm.mem) {
-			t.Fatalf("%d blocks, %d steps, how %d: a wrong result", blocks, steps, how)
+			t.Fatalf("%d blocks of %d rows, %d steps, how %d: a wrong result", blocks, rows, steps, how)
 		}
 	}
 }

@@ -11,17 +11,8 @@ import (
 // Below so many rows or columns most of a tile is padding; vectors are faster.
 const minTileRows = 12
 
-// byteTiles have bytes.
-var byteTiles = tileFormat{
-	terms:     64,
-	share:     4,
-	packTerms: packTerms,
-	packLanes: packQuads,
-	narrow:    func(x uint32) uint32 { return x & 0xff },
-}
-
 // A tileFamily is the kernels by whether a and b are unsigned.
-type tileFamily [2][2]tileKernel
+type tileFamily [2][2]tileKernels
 
 // i8 is the family of AMX, nil where the processor has none or the system does not let
 // this process use it. It is asked when a product of bytes is compiled for the first time:
@@ -32,8 +23,14 @@ var i8 = sync.OnceValue(func() *tileFamily {
 		return nil
 	}
 	return &tileFamily{
-		{multiplyTilesSS, multiplyTilesSU},
-		{multiplyTilesUS, multiplyTilesUU},
+		{
+			{multiplyTilesSSLow, multiplyTilesSS},
+			{multiplyTilesSULow, multiplyTilesSU},
+		},
+		{
+			{multiplyTilesUSLow, multiplyTilesUS},
+			{multiplyTilesUULow, multiplyTilesUU},
+		},
 	}
 })
 
@@ -47,21 +44,19 @@ func readsBytes() bool { return quads != nil }
 func hasTiles() bool { return i8() != nil }
 
 // scratchInt8 is the scratch of whichever kernels multiply.
-func scratchInt8() int {
+func scratchInt8(p Product[int32]) int {
 	n := max(scratchInt16(), quads.scratch())
 	if i8() != nil {
-		n = max(n, tileScratch)
+		n = max(n, byteTiles.scratch(p.Caches, p.M, p.N, p.K))
 	}
 	return n
 }
 
-// multiplyInt8 multiplies by tiles; by quads where most of a tile would be padding, there are
-// no tiles, or operands are bytes, which quads read as they lie; and by pairs where there are no
-// quads either. Widening bytes for tiles costs more than tiles gain (Emerald Rapids: 512×512×512
-// in .90 ms, by quads .48).
+// multiplyInt8 multiplies by tiles; by quads where most of a tile would be padding, or
+// there are no tiles; and by pairs where there are no quads either.
 func multiplyInt8(p Product[int32], scratch []int32, unsigned [2]bool) {
 	switch {
-	case i8() != nil && !p.isShort() && min(p.M, p.N) >= minTileRows:
+	case i8() != nil && min(p.M, p.N) >= minTileRows:
 		i8().multiply(unsigned, p, scratch)
 	case quads != nil:
 		quads.multiply(unsigned, p, scratch)
@@ -77,7 +72,7 @@ func (f *tileFamily) multiply(unsigned [2]bool, p Product[int32], scratch []int3
 }
 
 // kernel is the kernel for two signs.
-func (f *tileFamily) kernel(unsigned [2]bool) tileKernel {
+func (f *tileFamily) kernel(unsigned [2]bool) tileKernels {
 	row := &f[0]
 	if unsigned[0] {
 		row = &f[1]

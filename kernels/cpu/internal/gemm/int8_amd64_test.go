@@ -18,15 +18,16 @@ func TestTiles(t *testing.T) {
 	}
 	var f tileFamily
 	for suffix, signed := range signs {
-		f[strings.IndexByte("SU", suffix[0])][strings.IndexByte("SU", suffix[1])] = func(config *byte, blocks, steps int, a, b, c *byte, crs, how int) {
-			multiplyTilesPlainly(
-				blocks, steps,
-				unsafe.Slice(a, blocks*steps*2048),
+		kernel := func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, _ uintptr, _, how int) {
+			x := plainTiles{rows: tileConfigRows(config), blocks: blocks, steps: steps, ars: ars, crs: crs, how: how, signed: signed}
+			last := blocks*x.rows - 1
+			x.multiply(
+				unsafe.Slice(a, last*ars+64*steps),
 				unsafe.Slice(b, steps*2048),
-				unsafe.Slice(c, (32*blocks-1)*crs+128),
-				crs, how, signed,
+				unsafe.Slice(c, last*crs+128),
 			)
 		}
+		f[strings.IndexByte("SU", suffix[0])][strings.IndexByte("SU", suffix[1])] = tileKernels{kernel, kernel}
 	}
 	r := rand.New(rand.NewPCG(5, 6))
 	for trial := range 250 {
@@ -38,6 +39,8 @@ func TestTiles(t *testing.T) {
 			m = 250 + r.IntN(60) // two slabs
 		case 1:
 			k = 1000 + r.IntN(200)
+		case 2:
+			k = 64 * (1 + r.IntN(80)) // several parts
 		}
 		unsigned := randomSigns(r)
 		a := randomInt8(layouts[r.IntN(4)], m, k, r, unsigned[0])
@@ -60,7 +63,14 @@ func TestTiles(t *testing.T) {
 			}
 		}
 		plainly(want, a, b, m, n, k)
-		f.multiply(unsigned, x, make([]int32, tileScratch))
+		short := x
+		short.shorten(r.IntN(4), 1)
+		short.C.Data = slices.Clone(c.Data)
+		f.multiply(unsigned, x, make([]int32, byteTiles.scratch(x.Caches, m, n, k)))
+		f.multiply(unsigned, short, make([]int32, byteTiles.scratch(x.Caches, m, n, k)))
+		if !slices.Equal(want.Data, short.C.Data) {
+			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result of short operands", m, n, k, unsigned)
+		}
 		if !slices.Equal(want.Data, c.Data) {
 			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
 		}
@@ -116,7 +126,7 @@ func TestInt8(t *testing.T) {
 			N: n,
 			K: k,
 		}
-		MultiplyInt8(x, make([]int32, ScratchInt8()), unsigned)
+		MultiplyInt8(x, make([]int32, ScratchInt8(x)), unsigned)
 		if !slices.Equal(want.Data, c.Data) {
 			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
 		}

@@ -560,28 +560,40 @@ func pairRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
 func pairTerms(turns int, to *byte, from *byte)
 
 //go:noescape
-func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+func multiplyTilesSSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+func multiplyTilesSULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+func multiplyTilesUSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
+func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func packTerms(rows int, to *byte, from *byte, fromStride int)
+func multiplyTilesUULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
-func packQuads(quads int, to *byte, from *byte, fromStride int)
+func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyTilesBF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyTilesF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func quadTerms(turns int, to *byte, from *byte, flip *byte)

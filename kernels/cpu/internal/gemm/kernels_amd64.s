@@ -32491,8 +32491,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
-TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-64
+// func multiplyTilesSSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesSSLow(SB), NOSPLIT, $0-88
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -32500,769 +32501,202 @@ TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-64
 	BYTE $0x49
 	BYTE $0x00
 	MOVQ blocks+8(FP), R9
-	MOVQ steps+16(FP), R11
-	MOVQ a+24(FP), SI
-	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), BX
-	MOVQ crs+48(FP), CX
-	MOVQ how+56(FP), R10
-	ANDQ $0x01, R10
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
 
 block:
-	MOVQ  CX, DX
-	SHLQ  $0x04, DX
-	ADDQ  BX, DX
-	TESTQ R10, R10
-	JNZ   fresh
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x04
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x14
-	BYTE  $0x0a
-	ADDQ  $0x40, BX
-	ADDQ  $0x40, DX
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x0c
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x1c
-	BYTE  $0x0a
-	SUBQ  $0x40, BX
-	SUBQ  $0x40, DX
-	JMP   begin
-
-fresh:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc8
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd8
-
-begin:
-	MOVQ CX, R12
-	MOVQ R11, R8
-	MOVQ $0x00000040, CX
-
-step:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x24
-	BYTE $0x0e
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x34
-	BYTE $0x0f
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xbc
-	BYTE $0x0f
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4b
-	BYTE $0x5e
-	BYTE $0xc4
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xac
-	BYTE $0x0e
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x43
-	BYTE $0x5e
-	BYTE $0xcc
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4b
-	BYTE $0x5e
-	BYTE $0xd5
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x43
-	BYTE $0x5e
-	BYTE $0xdd
-	ADDQ $0x00000800, SI
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ R12, CX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
 	BYTE $0x4b
 	BYTE $0x04
 	BYTE $0x0b
 	BYTE $0xc4
 	BYTE $0xe2
-	BYTE $0x7a
+	BYTE $0x7b
 	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	ADDQ $0x40, BX
-	ADDQ $0x40, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x0c
+	BYTE $0x8c
 	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x1c
-	BYTE $0x0a
-	MOVQ R11, R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	SUBQ $0x40, DX
-	MOVQ CX, BX
-	SHLQ $0x04, BX
-	ADDQ DX, BX
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
-TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-64
-	MOVQ config+0(FP), AX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ steps+16(FP), R11
-	MOVQ a+24(FP), SI
-	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), BX
-	MOVQ crs+48(FP), CX
-	MOVQ how+56(FP), R10
-	ANDQ $0x01, R10
-
-block:
-	MOVQ  CX, DX
-	SHLQ  $0x04, DX
-	ADDQ  BX, DX
-	TESTQ R10, R10
-	JNZ   fresh
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x04
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x14
-	BYTE  $0x0a
-	ADDQ  $0x40, BX
-	ADDQ  $0x40, DX
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x0c
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x1c
-	BYTE  $0x0a
-	SUBQ  $0x40, BX
-	SUBQ  $0x40, DX
-	JMP   begin
-
-fresh:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc8
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd8
-
-begin:
-	MOVQ CX, R12
-	MOVQ R11, R8
-	MOVQ $0x00000040, CX
-
-step:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x24
-	BYTE $0x0e
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x34
-	BYTE $0x0f
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xbc
-	BYTE $0x0f
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5e
-	BYTE $0xc4
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xac
-	BYTE $0x0e
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x42
-	BYTE $0x5e
-	BYTE $0xcc
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5e
-	BYTE $0xd5
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x42
-	BYTE $0x5e
-	BYTE $0xdd
-	ADDQ $0x00000800, SI
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ R12, CX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	ADDQ $0x40, BX
-	ADDQ $0x40, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x0c
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x1c
-	BYTE $0x0a
-	MOVQ R11, R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	SUBQ $0x40, DX
-	MOVQ CX, BX
-	SHLQ $0x04, BX
-	ADDQ DX, BX
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
-TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-64
-	MOVQ config+0(FP), AX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ steps+16(FP), R11
-	MOVQ a+24(FP), SI
-	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), BX
-	MOVQ crs+48(FP), CX
-	MOVQ how+56(FP), R10
-	ANDQ $0x01, R10
-
-block:
-	MOVQ  CX, DX
-	SHLQ  $0x04, DX
-	ADDQ  BX, DX
-	TESTQ R10, R10
-	JNZ   fresh
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x04
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x14
-	BYTE  $0x0a
-	ADDQ  $0x40, BX
-	ADDQ  $0x40, DX
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x0c
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x1c
-	BYTE  $0x0a
-	SUBQ  $0x40, BX
-	SUBQ  $0x40, DX
-	JMP   begin
-
-fresh:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc8
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd8
-
-begin:
-	MOVQ CX, R12
-	MOVQ R11, R8
-	MOVQ $0x00000040, CX
-
-step:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x24
-	BYTE $0x0e
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x34
-	BYTE $0x0f
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xbc
-	BYTE $0x0f
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x49
-	BYTE $0x5e
-	BYTE $0xc4
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xac
-	BYTE $0x0e
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x41
-	BYTE $0x5e
-	BYTE $0xcc
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x49
-	BYTE $0x5e
-	BYTE $0xd5
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x41
-	BYTE $0x5e
-	BYTE $0xdd
-	ADDQ $0x00000800, SI
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ R12, CX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	ADDQ $0x40, BX
-	ADDQ $0x40, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x0c
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x1c
-	BYTE $0x0a
-	MOVQ R11, R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	SUBQ $0x40, DX
-	MOVQ CX, BX
-	SHLQ $0x04, BX
-	ADDQ DX, BX
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
-TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-64
-	MOVQ config+0(FP), AX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ steps+16(FP), R11
-	MOVQ a+24(FP), SI
-	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), BX
-	MOVQ crs+48(FP), CX
-	MOVQ how+56(FP), R10
-	ANDQ $0x01, R10
-
-block:
-	MOVQ  CX, DX
-	SHLQ  $0x04, DX
-	ADDQ  BX, DX
-	TESTQ R10, R10
-	JNZ   fresh
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x04
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x14
-	BYTE  $0x0a
-	ADDQ  $0x40, BX
-	ADDQ  $0x40, DX
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x0c
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x1c
-	BYTE  $0x0a
-	SUBQ  $0x40, BX
-	SUBQ  $0x40, DX
-	JMP   begin
-
-fresh:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xc8
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd0
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x49
-	BYTE $0xd8
-
-begin:
-	MOVQ CX, R12
-	MOVQ R11, R8
-	MOVQ $0x00000040, CX
-
-step:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x24
-	BYTE $0x0e
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x34
-	BYTE $0x0f
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xbc
-	BYTE $0x0f
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x48
-	BYTE $0x5e
-	BYTE $0xc4
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xac
-	BYTE $0x0e
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
 	BYTE $0x40
-	BYTE $0x5e
-	BYTE $0xcc
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
 	BYTE $0xc4
 	BYTE $0xe2
-	BYTE $0x48
-	BYTE $0x5e
-	BYTE $0xd5
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
 	BYTE $0xc4
 	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4b
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x43
+	BYTE       $0x5e
+	BYTE       $0xcc
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
 	BYTE $0x40
-	BYTE $0x5e
-	BYTE $0xdd
-	ADDQ $0x00000800, SI
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ R12, CX
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
 	BYTE $0xc4
 	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
+	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x14
 	BYTE $0x0a
-	ADDQ $0x40, BX
-	ADDQ $0x40, DX
 	BYTE $0xc4
 	BYTE $0xe2
-	BYTE $0x7a
+	BYTE $0x7b
 	BYTE $0x4b
-	BYTE $0x0c
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x1c
+	BYTE $0x9c
 	BYTE $0x0a
-	MOVQ R11, R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	SUBQ $0x40, DX
-	MOVQ CX, BX
-	SHLQ $0x04, BX
-	ADDQ DX, BX
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
-	RET
-
-// func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
-TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-64
-	MOVQ config+0(FP), AX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
+	BYTE $0x40
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ steps+16(FP), R11
-	MOVQ a+24(FP), SI
-	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), BX
-	MOVQ crs+48(FP), CX
-	MOVQ how+56(FP), R10
-	ANDQ $0x01, R10
-
-block:
-	MOVQ  CX, DX
-	SHLQ  $0x04, DX
-	ADDQ  BX, DX
-	TESTQ R10, R10
-	JNZ   fresh
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x04
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x14
-	BYTE  $0x0a
-	ADDQ  $0x40, BX
-	ADDQ  $0x40, DX
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x0c
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x1c
-	BYTE  $0x0a
-	SUBQ  $0x40, BX
-	SUBQ  $0x40, DX
-	JMP   begin
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
 
 fresh:
 	BYTE $0xc4
@@ -33287,112 +32721,133 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ CX, R12
-	MOVQ R11, R8
-	MOVQ $0x00000040, CX
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
 
 step:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x24
-	BYTE $0x0e
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x34
-	BYTE $0x0f
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xbc
-	BYTE $0x0f
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xc4
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xac
-	BYTE $0x0e
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x42
-	BYTE $0x5c
-	BYTE $0xcc
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4a
-	BYTE $0x5c
-	BYTE $0xd5
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x42
-	BYTE $0x5c
-	BYTE $0xdd
-	ADDQ $0x00000800, SI
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ R12, CX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	ADDQ $0x40, BX
-	ADDQ $0x40, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x0c
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x1c
-	BYTE $0x0a
-	MOVQ R11, R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	SUBQ $0x40, DX
-	MOVQ CX, BX
-	SHLQ $0x04, BX
-	ADDQ DX, BX
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4b
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x2c
+	BYTE       $0x08
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x43
+	BYTE       $0x5e
+	BYTE       $0xcc
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4b
+	BYTE       $0x5e
+	BYTE       $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x43
+	BYTE       $0x5e
+	BYTE       $0xdd
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x14
+	BYTE       $0x0a
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x9c
+	BYTE       $0x0a
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
 	RET
 
-// func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, b *byte, c *byte, crs int, how int)
-TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-64
+// func multiplyTilesSULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesSULow(SB), NOSPLIT, $0-88
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33400,49 +32855,202 @@ TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-64
 	BYTE $0x49
 	BYTE $0x00
 	MOVQ blocks+8(FP), R9
-	MOVQ steps+16(FP), R11
-	MOVQ a+24(FP), SI
-	MOVQ b+32(FP), DI
-	MOVQ c+40(FP), BX
-	MOVQ crs+48(FP), CX
-	MOVQ how+56(FP), R10
-	ANDQ $0x01, R10
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
 
 block:
-	MOVQ  CX, DX
-	SHLQ  $0x04, DX
-	ADDQ  BX, DX
-	TESTQ R10, R10
-	JNZ   fresh
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x04
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x14
-	BYTE  $0x0a
-	ADDQ  $0x40, BX
-	ADDQ  $0x40, DX
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x0c
-	BYTE  $0x0b
-	BYTE  $0xc4
-	BYTE  $0xe2
-	BYTE  $0x7b
-	BYTE  $0x4b
-	BYTE  $0x1c
-	BYTE  $0x0a
-	SUBQ  $0x40, BX
-	SUBQ  $0x40, DX
-	JMP   begin
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5e
+	BYTE       $0xcc
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
 
 fresh:
 	BYTE $0xc4
@@ -33467,195 +33075,1544 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ CX, R12
-	MOVQ R11, R8
-	MOVQ $0x00000040, CX
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
 
 step:
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x24
-	BYTE $0x0e
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0x34
-	BYTE $0x0f
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xbc
-	BYTE $0x0f
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4b
-	BYTE $0x5c
-	BYTE $0xc4
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7b
-	BYTE $0x4b
-	BYTE $0xac
-	BYTE $0x0e
-	BYTE $0x00
-	BYTE $0x04
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x43
-	BYTE $0x5c
-	BYTE $0xcc
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x4b
-	BYTE $0x5c
-	BYTE $0xd5
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x43
-	BYTE $0x5c
-	BYTE $0xdd
-	ADDQ $0x00000800, SI
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ R12, CX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	ADDQ $0x40, BX
-	ADDQ $0x40, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x0c
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x1c
-	BYTE $0x0a
-	MOVQ R11, R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	SUBQ $0x40, DX
-	MOVQ CX, BX
-	SHLQ $0x04, BX
-	ADDQ DX, BX
-	DECQ R9
-	JNZ  block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x2c
+	BYTE       $0x08
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5e
+	BYTE       $0xcc
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5e
+	BYTE       $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5e
+	BYTE       $0xdd
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x14
+	BYTE       $0x0a
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x9c
+	BYTE       $0x0a
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesUSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesUSLow(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
 	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x49
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x41
+	BYTE       $0x5e
+	BYTE       $0xcc
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
 	RET
 
-// func packTerms(rows int, to *byte, from *byte, fromStride int)
-// Requires: AVX, AVX2
-TEXT ·packTerms(SB), NOSPLIT, $0-32
-	MOVQ     rows+0(FP), AX
-	MOVQ     to+8(FP), CX
-	MOVQ     from+16(FP), DX
-	MOVQ     fromStride+24(FP), BX
-	VPCMPEQD Y0, Y0, Y0
-	VPSRLD   $0x18, Y0, Y0
-	TESTQ    AX, AX
-	JLE      done
+// func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
 
-row:
-	VPAND     (DX), Y0, Y1
-	VPAND     32(DX), Y0, Y2
-	VPAND     64(DX), Y0, Y3
-	VPAND     96(DX), Y0, Y4
-	VPACKUSDW Y2, Y1, Y1
-	VPACKUSDW Y4, Y3, Y3
-	VPACKUSWB Y3, Y1, Y1
-	VPERMQ    $0xd8, Y1, Y1
-	VPSHUFD   $0xd8, Y1, Y1
-	VMOVDQU   Y1, (CX)
-	VPAND     128(DX), Y0, Y1
-	VPAND     160(DX), Y0, Y2
-	VPAND     192(DX), Y0, Y3
-	VPAND     224(DX), Y0, Y4
-	VPACKUSDW Y2, Y1, Y1
-	VPACKUSDW Y4, Y3, Y3
-	VPACKUSWB Y3, Y1, Y1
-	VPERMQ    $0xd8, Y1, Y1
-	VPSHUFD   $0xd8, Y1, Y1
-	VMOVDQU   Y1, 32(CX)
-	ADDQ      BX, DX
-	ADDQ      $0x40, CX
-	DECQ      AX
-	JNZ       row
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
 
-done:
-	VZEROUPPER
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x49
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x2c
+	BYTE       $0x08
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x41
+	BYTE       $0x5e
+	BYTE       $0xcc
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x49
+	BYTE       $0x5e
+	BYTE       $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x41
+	BYTE       $0x5e
+	BYTE       $0xdd
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x14
+	BYTE       $0x0a
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x9c
+	BYTE       $0x0a
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
 	RET
 
-// func packQuads(quads int, to *byte, from *byte, fromStride int)
-// Requires: AVX, AVX2
-TEXT ·packQuads(SB), NOSPLIT, $0-32
-	MOVQ     quads+0(FP), AX
-	MOVQ     to+8(FP), CX
-	MOVQ     from+16(FP), DX
-	MOVQ     fromStride+24(FP), BX
-	VPCMPEQD Y0, Y0, Y0
-	VPSRLD   $0x18, Y0, Y0
-	TESTQ    AX, AX
-	JLE      done
+// func multiplyTilesUULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesUULow(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
 
-quad:
-	LEAQ    (DX)(BX*2), SI
-	VPAND   (DX), Y0, Y1
-	VPAND   (DX)(BX*1), Y0, Y2
-	VPSLLD  $0x08, Y2, Y2
-	VPOR    Y2, Y1, Y1
-	VPAND   (SI), Y0, Y2
-	VPSLLD  $0x10, Y2, Y2
-	VPOR    Y2, Y1, Y1
-	VPAND   (SI)(BX*1), Y0, Y2
-	VPSLLD  $0x18, Y2, Y2
-	VPOR    Y2, Y1, Y1
-	VMOVDQU Y1, (CX)
-	VPAND   32(DX), Y0, Y1
-	VPAND   32(DX)(BX*1), Y0, Y2
-	VPSLLD  $0x08, Y2, Y2
-	VPOR    Y2, Y1, Y1
-	VPAND   32(SI), Y0, Y2
-	VPSLLD  $0x10, Y2, Y2
-	VPOR    Y2, Y1, Y1
-	VPAND   32(SI)(BX*1), Y0, Y2
-	VPSLLD  $0x18, Y2, Y2
-	VPOR    Y2, Y1, Y1
-	VMOVDQU Y1, 32(CX)
-	LEAQ    (SI)(BX*2), DX
-	ADDQ    $0x40, CX
-	DECQ    AX
-	JNZ     quad
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
 
-done:
-	VZEROUPPER
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x48
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x40
+	BYTE       $0x5e
+	BYTE       $0xcc
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x48
+	BYTE       $0x5e
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x2c
+	BYTE       $0x08
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x40
+	BYTE       $0x5e
+	BYTE       $0xcc
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x48
+	BYTE       $0x5e
+	BYTE       $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x40
+	BYTE       $0x5e
+	BYTE       $0xdd
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x14
+	BYTE       $0x0a
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x9c
+	BYTE       $0x0a
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesBF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesBF16Low(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5c
+	BYTE       $0xcc
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x2c
+	BYTE       $0x08
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5c
+	BYTE       $0xcc
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4a
+	BYTE       $0x5c
+	BYTE       $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x42
+	BYTE       $0x5c
+	BYTE       $0xdd
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x14
+	BYTE       $0x0a
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x9c
+	BYTE       $0x0a
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesF16Low(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4b
+	BYTE       $0x5c
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x43
+	BYTE       $0x5c
+	BYTE       $0xcc
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
+	RET
+
+// func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// Requires: MMX+
+TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-88
+	MOVQ config+0(FP), AX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0x00
+	MOVQ blocks+8(FP), R9
+	MOVQ a+24(FP), R12
+	MOVQ c+48(FP), R13
+	MOVQ ahead+64(FP), R10
+	MOVQ step+72(FP), R11
+	MOVQ b+40(FP), DI
+
+block:
+	MOVQ how+80(FP), R8
+	ANDQ $0x01, R8
+	JNZ  fresh
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	JMP  begin
+
+fresh:
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xc8
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd0
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7b
+	BYTE $0x49
+	BYTE $0xd8
+
+begin:
+	MOVQ steps+16(FP), R8
+	MOVQ ars+32(FP), CX
+	MOVQ R12, SI
+	MOVQ CX, AX
+	SHLQ $0x04, AX
+	ADDQ SI, AX
+	MOVQ $0x00000080, DX
+
+step:
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x24
+	BYTE       $0x0e
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x34
+	BYTE       $0x17
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0xbc
+	BYTE       $0x17
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4b
+	BYTE       $0x5c
+	BYTE       $0xc4
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7b
+	BYTE       $0x4b
+	BYTE       $0x2c
+	BYTE       $0x08
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x43
+	BYTE       $0x5c
+	BYTE       $0xcc
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x4b
+	BYTE       $0x5c
+	BYTE       $0xd5
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x43
+	BYTE       $0x5c
+	BYTE       $0xdd
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	PREFETCHT0 (R10)
+	ADDQ       R11, R10
+	ADDQ       $0x00000040, SI
+	ADDQ       $0x00000040, AX
+	ADDQ       $0x00000800, DI
+	DECQ       R8
+	JNZ        step
+	MOVQ       crs+56(FP), CX
+	MOVQ       R13, BX
+	MOVQ       CX, DX
+	SHLQ       $0x04, DX
+	ADDQ       BX, DX
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x04
+	BYTE       $0x0b
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x8c
+	BYTE       $0x0b
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x14
+	BYTE       $0x0a
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x7a
+	BYTE       $0x4b
+	BYTE       $0x9c
+	BYTE       $0x0a
+	BYTE       $0x40
+	BYTE       $0x00
+	BYTE       $0x00
+	BYTE       $0x00
+	SHLQ       $0x05, CX
+	ADDQ       CX, R13
+	MOVQ       ars+32(FP), CX
+	SHLQ       $0x05, CX
+	ADDQ       CX, R12
+	MOVQ       steps+16(FP), R8
+	SHLQ       $0x0b, R8
+	SUBQ       R8, DI
+	DECQ       R9
+	JNZ        block
+	BYTE       $0xc4
+	BYTE       $0xe2
+	BYTE       $0x78
+	BYTE       $0x49
+	BYTE       $0xc0
 	RET
 
 // func quadTerms(turns int, to *byte, from *byte, flip *byte)

@@ -42,14 +42,17 @@ func TestShort(t *testing.T) {
 		if ReadsBytes() {
 			unsigned := [2]bool{trial%2 == 1, trial%3 == 1}
 			multiply := func(x Product[int32]) {
-				MultiplyInt8(x, make([]int32, ScratchInt8()), unsigned)
+				MultiplyInt8(x, make([]int32, ScratchInt8(x)), unsigned)
 			}
 			a, b := random[int32](of, m, k, r), random[int32](by, k, n, r)
 			sameShort(t, multiply, a, b, m, n, k, 1)
 		}
-		if ReadsHalves(Pairs) {
+		for _, how := range []Halves{Pairs, Tiles} {
+			if !ReadsHalves(how) {
+				continue
+			}
 			multiply := func(x Product[float32]) {
-				MultiplyHalves(x, make([]float32, ScratchHalves(x, Pairs)), Pairs)
+				MultiplyHalves(x, make([]float32, ScratchHalves(x, how)), how)
 			}
 			a, b := randomBF16(of, m, k, r), randomBF16(by, k, n, r)
 			sameShort(t, multiply, a, b, m, n, k, 2)
@@ -86,7 +89,7 @@ func TestShortRefused(t *testing.T) {
 		M: 2, N: 2, K: 3,
 		Short: [2]Short{{make([]byte, 6), 1}, {make([]byte, 5), 1}},
 	}
-	scratch := make([]int32, ScratchInt8())
+	scratch := make([]int32, ScratchInt8(x))
 	for name, multiply := range map[string]func(){
 		"32 bits":    func() { x.Multiply(scratch) },
 		"16 bits":    func() { MultiplyInt16(x, scratch) },

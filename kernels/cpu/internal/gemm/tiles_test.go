@@ -21,41 +21,55 @@ func TestTileKernels(t *testing.T) {
 	all := listings(t)
 	r := rand.New(rand.NewPCG(3, 4))
 	for suffix, signed := range signs {
-		for trial := range 12 {
-			blocks, steps, how := 1+trial%3, 1+r.IntN(3), trial%2
-			crs := 128 + 4*r.IntN(40)
-			a, b := randomBytes(r, blocks*steps*2048), randomBytes(r, steps*2048)
-			c := randomBytes(r, (32*blocks-1)*crs+128)
+		for trial := range 24 {
+			x := plainTiles{
+				rows: 32, blocks: 1 + trial%3, steps: 1 + r.IntN(3), how: trial % 2,
+				ars: 4 * r.IntN(300), crs: 128 + 4*r.IntN(40), signed: signed,
+			}
+			name := "multiplyTiles" + suffix
+			if trial%4 == 3 { // one block of fewer rows
+				x.blocks, x.rows = 1, 1+r.IntN(32)
+			}
+			if x.rows <= 16 {
+				name += "Low"
+			}
+			last := x.blocks*x.rows - 1
+			a, b := randomBytes(r, last*x.ars+64*x.steps), randomBytes(r, x.steps*2048)
+			c := randomBytes(r, last*x.crs+128)
 			var vm machine
-			config := vm.place(tileConfiguration())
+			config := vm.place(tileConfiguration(x.rows))
 			at := vm.place(c)
 			vm.args = map[string]uint64{
-				"config": config, "blocks": uint64(blocks), "steps": uint64(steps),
-				"a": vm.place(a), "b": vm.place(b), "c": at, "crs": uint64(crs), "how": uint64(how),
+				"config": config, "blocks": uint64(x.blocks), "steps": uint64(x.steps),
+				"a": vm.place(a), "ars": uint64(x.ars), "b": vm.place(b), "c": at, "crs": uint64(x.crs),
+				"ahead": 0, "step": 64, "how": uint64(x.how),
 			}
 			want := bytes.Clone(vm.mem)
-			l := all["multiplyTiles"+suffix]
+			l := all[name]
 			if l == nil {
-				t.Fatalf("multiplyTiles%s is not there", suffix)
+				t.Fatalf("%s is not there", name)
 			}
 			if err := vm.run(l); err != nil {
-				t.Fatalf("multiplyTiles%s: %v", suffix, err)
+				t.Fatalf("%s: %v", name, err)
 			}
-			multiplyTilesPlainly(blocks, steps, a, b, c, crs, how, signed)
+			x.multiply(a, b, c)
 			copy(want[at:], c)
 			if !bytes.Equal(want, vm.mem) {
-				t.Fatalf("multiplyTiles%s, %d blocks, %d steps, how %d: a wrong result", suffix, blocks, steps, how)
+				t.Fatalf("%s, %d blocks of %d rows, %d steps, how %d: a wrong result", name, x.blocks, x.rows, x.steps, x.how)
 			}
 		}
 	}
 }
 
-// tileConfiguration is what the kernels are given.
-func tileConfiguration() []byte {
+// tileConfiguration is what the kernels are given for blocks of some rows.
+func tileConfiguration(rows int) []byte {
 	c := make([]byte, 64)
 	c[0] = 1
-	for k := range 8 {
-		c[16+2*k], c[48+k] = 64, 16
+	first, second := min(rows, 16), max(rows-16, 0)
+	for k, n := range []int{first, first, second, second, first, second, 16, 16} {
+		if n > 0 {
+			c[16+2*k], c[48+k] = 64, byte(n)
+		}
 	}
 	return c
 }
@@ -70,8 +84,14 @@ func randomBytes(r *rand.Rand, n int) []byte {
 	return x
 }
 
-// multiplyTilesPlainly is what a kernel has to do, element by element.
-func multiplyTilesPlainly(blocks, steps int, a, b, c []byte, crs, how int, signed [2]bool) {
+// plainTiles is what a kernel has to do, element by element.
+type plainTiles struct {
+	rows, blocks, steps int
+	ars, crs, how       int
+	signed              [2]bool
+}
+
+func (x plainTiles) multiply(a, b, c []byte) {
 	value := func(x byte, signed bool) int32 {
 		if signed {
 			return int32(int8(x))
@@ -79,19 +99,18 @@ func multiplyTilesPlainly(blocks, steps int, a, b, c []byte, crs, how int, signe
 		return int32(x)
 	}
 	le := binary.LittleEndian
-	for i := range 32 * blocks {
+	for i := range x.rows * x.blocks {
 		for j := range 32 {
-			sum := int32(0)
-			if how&1 == 0 {
-				sum = int32(le.Uint32(c[i*crs+4*j:]))
+			sum, to := int32(0), c[i*x.crs+4*j:]
+			if x.how&1 == 0 {
+				sum = int32(le.Uint32(to))
 			}
-			for k := range 64 * steps {
-				// Tiles of a: by block of 32 rows, step, half; of b: by step, half.
-				x := a[((i/32*steps+k/64)*2+i%32/16)*1024+i%16*64+k%64]
-				y := b[(k/64*2+j/16)*1024+k%64/4*64+j%16*4+k%4]
-				sum += value(x, signed[0]) * value(y, signed[1])
+			for k := range 64 * x.steps {
+				// A row of b is a quad of terms of 32 columns.
+				u, v := a[i*x.ars+k], b[k/4*128+4*j+k%4]
+				sum += value(u, x.signed[0]) * value(v, x.signed[1])
 			}
-			le.PutUint32(c[i*crs+4*j:], uint32(sum))
+			le.PutUint32(to, uint32(sum))
 		}
 	}
 }

@@ -111,8 +111,8 @@ func testByteWindows(t *testing.T, w *Windows, elements, row, n int) {
 		y := x
 		y.A.Row, y.C, y.Windows = row, Dense(make([]int32, m*n), n), w
 		y.Short[0].Data = data
-		MultiplyInt8(x, make([]int32, ScratchInt8()), unsigned)
-		MultiplyInt8(y, make([]int32, ScratchInt8()), unsigned)
+		MultiplyInt8(x, make([]int32, ScratchInt8(x)), unsigned)
+		MultiplyInt8(y, make([]int32, ScratchInt8(y)), unsigned)
 		for i := range x.C.Data {
 			if x.C.Data[i] != y.C.Data[i] {
 				t.Fatalf("unsigned %v: element %d is %d, not %d", unsigned, i, y.C.Data[i], x.C.Data[i])

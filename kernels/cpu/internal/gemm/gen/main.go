@@ -59,10 +59,9 @@ func main() {
 	pairRows()
 	pairTerms()
 	for _, k := range tileKernels {
-		k.emit()
+		k.emit(1)
+		k.emit(2)
 	}
-	packTerms()
-	packQuads()
 	quadTerms()
 	quadRows()
 	quadSums()

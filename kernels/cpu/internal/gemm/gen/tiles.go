@@ -27,6 +27,7 @@ func encoded(vvvv, prefix, opcode byte, operands ...byte) {
 // Numbers of the registers that AMX instructions name, in ModRM and SIB. No other
 // instruction may move them, so that the kernel names all its registers.
 const (
+	numberAX = 0
 	numberCX = 1
 	numberDX = 2
 	numberBX = 3
@@ -34,27 +35,27 @@ const (
 	numberDI = 7
 )
 
-// atTile is a tile in memory: the address of its first row, and the register of the
-// bytes between rows.
-func atTile(tile, base, stride, disp byte) []byte {
+// A tilePlace is where a tile is in memory: the registers of the address of its first row
+// and of the bytes between rows, and bytes that are added. Every row is 64 bytes.
+type tilePlace struct{ base, stride, disp byte }
+
+// operand is ModRM and what follows it.
+func (p tilePlace) operand(tile byte) []byte {
 	const sib, disp32 = 4, 0x80
-	if disp == 0 {
-		return []byte{tile<<3 | sib, stride<<3 | base}
+	if p.disp == 0 {
+		return []byte{tile<<3 | sib, p.stride<<3 | p.base}
 	}
-	return []byte{disp32 | tile<<3 | sib, stride<<3 | base, 0, disp, 0, 0} // 256·disp
+	return []byte{disp32 | tile<<3 | sib, p.stride<<3 | p.base, p.disp, 0, 0, 0}
 }
 
-// Every row of a tile is a cache line. With the bytes between rows in a register, a tile
-// of c is rows of 16 columns, and one of scratch is a kibibyte.
-//
-// tileLoad, tileStore, tileZero and multiply are TILELOADD, TILESTORED, TILEZERO and
-// one of TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD, TDPBF16PS and TDPFP16PS; disp is in units of 256 bytes.
-func tileLoad(tile, base, stride, disp byte) {
-	encoded(0, prefixF2, 0x4b, atTile(tile, base, stride, disp)...)
+// load, store, tileZero and multiply are TILELOADD, TILESTORED, TILEZERO and one of
+// TDPBSSD, TDPBSUD, TDPBUSD, TDPBUUD, TDPBF16PS and TDPFP16PS.
+func (p tilePlace) load(tile byte) {
+	encoded(0, prefixF2, 0x4b, p.operand(tile)...)
 }
 
-func tileStore(tile, base, stride byte) {
-	encoded(0, prefixF3, 0x4b, atTile(tile, base, stride, 0)...)
+func (p tilePlace) store(tile byte) {
+	encoded(0, prefixF3, 0x4b, p.operand(tile)...)
 }
 
 func tileZero(tile byte) { encoded(0, prefixF2, 0x49, 0xc0|tile<<3) }
@@ -80,82 +81,106 @@ var tileKernels = []tileKernel{
 	{"multiplyTilesF16", prefixF2, 0x5c},
 }
 
-// emit emits the kernel: blocks of 32 rows of a, each of which are
-// steps of two tiles of 16 rows of 64 bytes of terms, times one panel of b, steps of two
-// tiles of 16 lanes of terms, four bytes or two bf16 or f16, and 16 columns, are added to 32 columns of c. The configuration says
-// that all eight tiles have 16 rows of 64 bytes. Tiles 0 to 3 are the sums.
-func (k tileKernel) emit() {
-	TEXT(k.name, NOSPLIT, "func(config *byte, blocks, steps int, a, b, c *byte, crs, how int)")
+// tileFetches is the lines that a step prefetches.
+const tileFetches = 4
+
+// emit emits the kernel for blocks of up to so many tiles of rows, one or two: blocks of a,
+// whose rows have steps of 64 bytes of terms, times a panel of b, 16 rows of 128 bytes a
+// step, each of them lanes of 32 bits of terms of 32 columns, are added to 32 columns of c.
+// The configuration says how many rows there are; tiles 0 and 1 are the sums of the first
+// 16, 2 and 3 those of the others. A step prefetches lines at ahead, step bytes apart.
+func (k tileKernel) emit(tall int) {
+	name := k.name
+	if tall == 1 {
+		name += "Low"
+	}
+	TEXT(name, NOSPLIT, "func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, ahead uintptr, step, how int)")
 	Pragma("noescape")
 	Load(Param("config"), reg.RAX)
 	encoded(0, prefixNone, 0x49, 0) // LDTILECFG (AX)
-	blocks, steps := Load(Param("blocks"), reg.R9), Load(Param("steps"), reg.R11)
-	Load(Param("a"), reg.RSI)
+	blocks := Load(Param("blocks"), reg.R9)
+	a, c := Load(Param("a"), reg.R12), Load(Param("c"), reg.R13)
+	ahead, step := Load(Param("ahead"), reg.R10), Load(Param("step"), reg.R11)
 	Load(Param("b"), reg.RDI)
-	Load(Param("c"), reg.RBX)
-	crs, how := Load(Param("crs"), reg.RCX), Load(Param("how"), reg.R10)
-	ANDQ(Imm(1), how)
 	Label("block")
-	// Rows 16 to 31 of c.
-	MOVQ(crs, reg.RDX)
-	SHLQ(Imm(4), reg.RDX)
-	ADDQ(reg.RBX, reg.RDX)
-	TESTQ(how, how)
+	// A fresh c is not read.
+	how := Load(Param("how"), reg.R8)
+	ANDQ(Imm(1), how)
 	JNZ(LabelRef("fresh"))
-	tileLoad(0, numberBX, numberCX, 0)
-	tileLoad(2, numberDX, numberCX, 0)
-	ADDQ(Imm(64), reg.RBX)
-	ADDQ(Imm(64), reg.RDX)
-	tileLoad(1, numberBX, numberCX, 0)
-	tileLoad(3, numberDX, numberCX, 0)
-	SUBQ(Imm(64), reg.RBX)
-	SUBQ(Imm(64), reg.RDX)
+	k.sums(tall, tilePlace.load)
 	JMP(LabelRef("begin"))
 	Label("fresh")
-	for tile := range byte(4) {
+	for tile := range byte(2 * tall) {
 		tileZero(tile)
 	}
 	Label("begin")
-	// Four products of two tiles of a and two of b: each tile is read once and used
-	// twice, and no two products that follow each other add to the same sums.
-	MOVQ(crs, reg.R12) // AMX instructions name CX as the stride
-	MOVQ(steps, reg.R8)
-	MOVQ(U32(64), reg.RCX)
+	steps := Load(Param("steps"), reg.R8)
+	rowsAt(a, reg.RSI, reg.RAX, "ars")
+	MOVQ(U32(128), reg.RDX)
 	Label("step")
-	tileLoad(4, numberSI, numberCX, 0)
-	tileLoad(6, numberDI, numberCX, 0)
-	tileLoad(7, numberDI, numberCX, 4)
-	k.multiply(0, 4, 6)
-	tileLoad(5, numberSI, numberCX, 4)
-	k.multiply(1, 4, 7)
-	k.multiply(2, 5, 6)
-	k.multiply(3, 5, 7)
-	ADDQ(U32(2048), reg.RSI)
+	k.step(tall)
+	for range tileFetches {
+		PREFETCHT0(Mem{Base: ahead})
+		ADDQ(step, ahead)
+	}
+	ADDQ(U32(64), reg.RSI)
+	ADDQ(U32(64), reg.RAX)
 	ADDQ(U32(2048), reg.RDI)
-	DECQ(reg.R8)
+	DECQ(steps)
 	JNZ(LabelRef("step"))
-	MOVQ(reg.R12, crs)
-	tileStore(0, numberBX, numberCX)
-	tileStore(2, numberDX, numberCX)
-	ADDQ(Imm(64), reg.RBX)
-	ADDQ(Imm(64), reg.RDX)
-	tileStore(1, numberBX, numberCX)
-	tileStore(3, numberDX, numberCX)
-	// b goes back to its first step, c on by 32 rows.
-	MOVQ(steps, reg.R8)
+	k.sums(tall, tilePlace.store)
+	// c goes on by 32 rows, and so does a; b goes back to its first step.
+	SHLQ(Imm(5), reg.RCX)
+	ADDQ(reg.RCX, c)
+	Load(Param("ars"), reg.RCX)
+	SHLQ(Imm(5), reg.RCX)
+	ADDQ(reg.RCX, a)
+	Load(Param("steps"), reg.R8)
 	SHLQ(Imm(11), reg.R8)
 	SUBQ(reg.R8, reg.RDI)
-	SUBQ(Imm(64), reg.RDX)
-	MOVQ(crs, reg.RBX)
-	SHLQ(Imm(4), reg.RBX)
-	ADDQ(reg.RDX, reg.RBX)
 	DECQ(blocks)
 	JNZ(LabelRef("block"))
 	encoded(0, prefixNone, 0x49, 0xc0) // TILERELEASE
 	RET()
 }
 
-// What follows packs tiles with AVX2, which every processor with AMX has. Values are of
+// rowsAt makes low and high the addresses of rows 0 and 16 from a place on, and CX the
+// bytes between rows, which are a parameter.
+func rowsAt(place, low, high reg.Register, stride string) {
+	Load(Param(stride), reg.RCX)
+	MOVQ(place, low)
+	MOVQ(reg.RCX, high)
+	SHLQ(Imm(4), high)
+	ADDQ(low, high)
+}
+
+// sums loads or stores the sums.
+func (k tileKernel) sums(tall int, move func(at tilePlace, tile byte)) {
+	rowsAt(reg.R13, reg.RBX, reg.RDX, "crs")
+	for tile := range byte(2 * tall) {
+		base := []byte{numberBX, numberDX}[tile/2]
+		move(tilePlace{base, numberCX, tile % 2 * 64}, tile)
+	}
+}
+
+// step multiplies a step. Each tile is read once and used twice, and no two products that
+// follow each other add to the same sums.
+func (k tileKernel) step(tall int) {
+	tilePlace{numberSI, numberCX, 0}.load(4)
+	tilePlace{numberDI, numberDX, 0}.load(6)
+	tilePlace{numberDI, numberDX, 64}.load(7)
+	k.multiply(0, 4, 6)
+	if tall == 2 {
+		tilePlace{numberAX, numberCX, 0}.load(5)
+	}
+	k.multiply(1, 4, 7)
+	if tall == 2 {
+		k.multiply(2, 5, 6)
+		k.multiply(3, 5, 7)
+	}
+}
+
+// What follows packs values of
 // 32 bits, as everywhere in a program of integers, of which only the low byte counts.
 
 // lowBytes is a vector with the low byte of each lane of 32 bits on.
@@ -181,60 +206,6 @@ func packBytes(from reg.Register, disp int, low reg.VecVirtual) reg.VecVirtual {
 	VPERMQ(Imm(0xd8), v[0], v[0])
 	VPSHUFD(Imm(0xd8), v[0], v[0])
 	return v[0]
-}
-
-// packTerms makes a tile of rows whose terms are contiguous: the low bytes of 64 values
-// of 32 bits of each row.
-func packTerms() {
-	TEXT("packTerms", NOSPLIT, "func(rows int, to, from *byte, fromStride int)")
-	Pragma("noescape")
-	n := Load(Param("rows"), GP64())
-	to := Load(Param("to"), GP64())
-	from := Load(Param("from"), GP64())
-	fs := Load(Param("fromStride"), GP64())
-	low := lowBytes()
-	TESTQ(n, n)
-	JLE(LabelRef("done"))
-	Label("row")
-	for half := range 2 {
-		v := packBytes(from, 128*half, low)
-		VMOVDQU(v, Mem{Base: to, Disp: 32 * half})
-	}
-	ADDQ(fs, from)
-	ADDQ(Imm(64), to)
-	DECQ(n)
-	JNZ(LabelRef("row"))
-	Label("done")
-	VZEROUPPER()
-	RET()
-}
-
-// packQuads makes a tile of quads of terms of 16 contiguous columns: each lane has the
-// low bytes of four rows.
-func packQuads() {
-	TEXT("packQuads", NOSPLIT, "func(quads int, to, from *byte, fromStride int)")
-	Pragma("noescape")
-	n := Load(Param("quads"), GP64())
-	to := Load(Param("to"), GP64())
-	from := Load(Param("from"), GP64())
-	fs := Load(Param("fromStride"), GP64())
-	low := lowBytes()
-	TESTQ(n, n)
-	JLE(LabelRef("done"))
-	Label("quad")
-	from2 := GP64()
-	LEAQ(Mem{Base: from, Index: fs, Scale: 2}, from2)
-	for half := range 2 {
-		sum := quadOf(from, from2, fs, 32*half, low)
-		VMOVDQU(sum, Mem{Base: to, Disp: 32 * half})
-	}
-	LEAQ(Mem{Base: from2, Index: fs, Scale: 2}, from)
-	ADDQ(Imm(64), to)
-	DECQ(n)
-	JNZ(LabelRef("quad"))
-	Label("done")
-	VZEROUPPER()
-	RET()
 }
 
 // quadOf joins the low bytes of four rows of eight values each, two of them from each of
