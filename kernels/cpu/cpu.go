@@ -79,6 +79,8 @@ func (b *Backend) spec() deviceSpec {
 	spec := deviceSpecOf(b.Identity())
 	spec.wide = b.wide
 	spec.fetch = b.prior.sheet.FetchBytes
+	spec.fetchPastRow = b.prior.sheet.FetchPastRow
+	spec.fetchPass = b.prior.sheet.FetchPass
 	spec.places = b.prior.sheet.ReadPlaces
 	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
 	spec.Panel = b.prior.panel(spec)

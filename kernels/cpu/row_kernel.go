@@ -180,15 +180,17 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 	}
 	n.kernel.Slab().Offset = l.values[n.kernel.Slab().ID].at
 	code, err := n.kernel.Compile(rowkernel.Options{
-		Unroll:     l.knob("unroll", 0),
-		Prefetch:   l.knob("prefetch", -1),
-		Ahead:      l.knob("ahead", -1),
-		Fetch:      l.spec.fetch,
-		Places:     l.spec.places,
-		Vanishes:   l.spec.vanishes,
-		FromMemory: l.readsMemory(),
-		First:      int64(l.spec.First),
-		Wide:       l.spec.wide && l.knob("width", 512) == 512,
+		Unroll:       l.knob("unroll", 0),
+		Prefetch:     l.knob("prefetch", -1),
+		Ahead:        l.knob("ahead", -1),
+		Fetch:        l.spec.fetch,
+		FetchPastRow: l.spec.fetchPastRow,
+		FetchPass:    l.spec.fetchPass,
+		Places:       l.spec.places,
+		Vanishes:     l.spec.vanishes,
+		FromMemory:   l.readsMemory(),
+		First:        int64(l.spec.First),
+		Wide:         l.spec.wide && l.knob("width", 512) == 512,
 	})
 	if err != nil {
 		return nil, err

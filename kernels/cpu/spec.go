@@ -22,6 +22,10 @@ type deviceSpec struct {
 	wide bool
 	// Rows are fetched so many bytes ahead; 0 where it was not measured.
 	fetch int64
+	// The same beyond a row that is passed over several times; 0: as many.
+	fetchPastRow int64
+	// The pass, of three, that fetches them, from 1; 0 where it was not measured.
+	fetchPass int64
 	// Rows of several arrays are read at so many places in turn; 0 where it was not measured.
 	places int64
 	// Results too small for a denormal number take the processor long.

@@ -62,6 +62,10 @@ type Sheet struct {
 	L2TLB       int     `json:"l2_dtlb_entries,omitempty"`
 	// FetchBytes is how far ahead of what is read its memory is best asked for more.
 	FetchBytes int64 `json:"fetch_bytes,omitempty"`
+	// FetchPastRow is the same beyond the row at hand where it is passed over several times.
+	FetchPastRow int64 `json:"fetch_past_row_bytes,omitempty"`
+	// FetchPass is which of three passes over a row best asks for the next ones, from 1.
+	FetchPass int64 `json:"fetch_pass,omitempty"`
 	// ReadPlaces is at how many places in turn rows of several arrays are best read.
 	ReadPlaces int64 `json:"read_places,omitempty"`
 	// UnderflowCycles is how much longer an operation takes that has a result too small for a

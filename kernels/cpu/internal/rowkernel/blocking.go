@@ -91,6 +91,11 @@ func (n *Kernel) defaultUnroll() int64 {
 // take 0.71 to 0.78 of the time in softmax, norms and chains on one thread of a Zen 5 then.
 // Where that is near, it is no further than a row if the first cache does not hold more: layer
 // normalizations of rows of 8 KiB, with as much of each parameter, take 1.3 times as long then.
+//
+// An Emerald Rapids is told less beyond a row than within one: rows of 4 KiB from memory take
+// 0.83 to 0.84 of the time with 4 KiB ahead in one sweep instead of 1 KiB (bias_gelu, chain, one
+// thread and two; 0.88 to 0.97 with 2 KiB), and with 4 KiB beyond the row in several 1.09 to 1.7
+// times as long as with 2 (layernorm, rmsnorm).
 func (n *Kernel) defaultAhead(o Options) int64 {
 	length, arrays := n.fetchedRow()
 	switch places := n.concurrentRows() > 1; {
@@ -107,6 +112,7 @@ func (n *Kernel) defaultAhead(o Options) int64 {
 	if once {
 		return cmp.Or(fetch, nearAhead)
 	}
+	fetch = min(fetch, cmp.Or(o.FetchPastRow, fetch))
 	held := n.heldBytes() + arrays*(length+fetch)
 	if o.fetchesNear() && held > o.First {
 		fetch = 0
@@ -311,6 +317,11 @@ func (n *Kernel) nextTileOffset(s *Access) int64 {
 // 0.95 of the time then for rows of 2 to 8 KiB, softmaxes 0.90 to 0.98 for 3 to 12 KiB and
 // 1.04 for 2; both lose 2 to 4 % for 16 KiB, and what has two sweeps up to 11 %.
 //
+// Stores past the caches take the line buffers that prefetches wait for on an Intel core. Rows of
+// 4 KiB take 0.71 to 0.83 of the time of the last sweep in softmaxes on one thread and two of an
+// Emerald Rapids where the middle one fetches, 0.79 to 0.82 in layer normalizations; where the last
+// two share it, as much on one thread and 1.4 to 1.9 times that on two.
+//
 // Where the distance is near, the last two of three share them, so that a row's lines are asked
 // for at the rate at which they come: half of those of a round of f32 in each. Rows of 4 KiB take
 // 0.83 to 0.94 of the time of 4 KiB ahead in the last sweep in layer normalizations on one thread
@@ -322,6 +333,9 @@ func (n *Kernel) fetchingSweeps(o Options) []int {
 		length <= mostLastFetched
 	if last < 2 || !few || !n.writesRows() {
 		return []int{n.costliestSweep()}
+	}
+	if o.FetchPass > 0 {
+		return []int{last - 3 + int(min(o.FetchPass, 3))}
 	}
 	if !o.fetchesNear() || n.readsHalves() {
 		return []int{last}

@@ -129,6 +129,28 @@ func TestNearDistances(t *testing.T) {
 	}
 }
 
+// A processor may be told another distance beyond a row than within one, and the sweep that
+// fetches rows of a few KiB.
+func TestToldDistances(t *testing.T) {
+	o := Options{Fetch: 4 << 10, FetchPastRow: 2 << 10, FetchPass: 2, First: 48 << 10}
+	for cols, want := range map[int64]int64{64: 4096, 1024: 6144, 2048: 10240, 1 << 16: 4096} {
+		k := softmax(64, cols)
+		k.Plan()
+		if got := k.defaultAhead(o); got != want {
+			t.Errorf("rows of %d: %d bytes, not %d", cols, got, want)
+		}
+		if got := k.fetchingSweeps(o); !slices.Equal(got, []int{1}) {
+			t.Errorf("rows of %d are fetched in the sweeps %v, not the middle one", cols, got)
+		}
+	}
+	k := softmax(64, 1024)
+	k.Plan()
+	o.FetchPass = 3
+	if got := k.fetchingSweeps(o); !slices.Equal(got, []int{2}) {
+		t.Errorf("rows are fetched in the sweeps %v, not the last one", got)
+	}
+}
+
 // Sums of columns are fetched ahead at each of their places where what suits the processor is
 // near and they come from memory, and not at all where nobody has measured it.
 func TestColumnDistances(t *testing.T) {

@@ -21,6 +21,12 @@ type Options struct {
 	// Fetch is the number of bytes ahead of what is read that suits the processor, 0
 	// where nobody has measured it.
 	Fetch int64
+	// FetchPastRow is the same beyond the row at hand where there are several sweeps, 0
+	// where it is Fetch.
+	FetchPastRow int64
+	// FetchPass is which of three sweeps best fetches rows of a few KiB, from 1; 0 where
+	// nobody has measured it.
+	FetchPass int64
 	// Places is the number of places at which rows of several arrays are best read in turn
 	// where a result is written past the caches, where no distance is chosen; 0 where nobody
 	// has measured it.
