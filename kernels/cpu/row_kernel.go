@@ -187,6 +187,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		FetchPastRow: l.spec.fetchPastRow,
 		FetchPass:    l.spec.fetchPass,
 		Places:       l.spec.places,
+		SumPlaces:    l.spec.sumPlaces,
 		Vanishes:     l.spec.vanishes,
 		FromMemory:   l.readsMemory(),
 		First:        int64(l.spec.First),

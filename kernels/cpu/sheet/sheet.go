@@ -68,6 +68,8 @@ type Sheet struct {
 	FetchPass int64 `json:"fetch_pass,omitempty"`
 	// ReadPlaces is at how many places in turn rows of several arrays are best read.
 	ReadPlaces int64 `json:"read_places,omitempty"`
+	// SumPlaces is at how many places in turn rows that are only reduced are best read.
+	SumPlaces int64 `json:"sum_places,omitempty"`
 	// UnderflowCycles is how much longer an operation takes that has a result too small for a
 	// normal number.
 	UnderflowCycles float64 `json:"underflow_cycles,omitempty"`

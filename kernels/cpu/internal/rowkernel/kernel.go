@@ -70,6 +70,7 @@ type Kernel struct {
 	scaledExps   map[*Value]bool   // Powers of e that are computed times 2^32.
 	schedule     sweepPlan
 	places       int64 // Where rows of several arrays are read in turn, see Options.
+	sumPlaces    int64 // Where rows that are only reduced are.
 	vanishes     bool  // Exponentials too small for a denormal number are made 0, see Options.
 }
 

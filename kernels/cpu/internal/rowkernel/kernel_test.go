@@ -151,6 +151,26 @@ func TestToldDistances(t *testing.T) {
 	}
 }
 
+// Rows from memory that are only reduced are read at the places of the processor.
+func TestSumPlaces(t *testing.T) {
+	for _, fromMemory := range []bool{true, false} {
+		m := newMaker(64, 1024)
+		sum, _ := m.reduce(hlo.OpAdd, m.load(), 0)
+		m.access(sum, m.Stores, 1, 0)
+		m.Plan()
+		if _, err := m.Compile(Options{Prefetch: -1, Ahead: -1, SumPlaces: 3, FromMemory: fromMemory}); err != nil {
+			t.Fatal(err)
+		}
+		want := int64(1)
+		if fromMemory {
+			want = 3
+		}
+		if got := m.Blocking(); got.Rows != want || got.Concurrent != want {
+			t.Errorf("from memory %t: %+v, not %d rows", fromMemory, got, want)
+		}
+	}
+}
+
 // Sums of columns are fetched ahead at each of their places where what suits the processor is
 // near and they come from memory, and not at all where nobody has measured it.
 func TestColumnDistances(t *testing.T) {
@@ -163,6 +183,9 @@ func TestColumnDistances(t *testing.T) {
 		}
 		if got := m.defaultAhead(Options{Fetch: fetch}); got != 0 {
 			t.Errorf("%d bytes suit the processor: %d bytes ahead in the caches", fetch, got)
+		}
+		if got := m.defaultAhead(Options{Fetch: fetch, FromMemory: true, SumPlaces: 3}); got != 0 {
+			t.Errorf("%d bytes suit the processor, which fetches sums itself: %d bytes ahead", fetch, got)
 		}
 	}
 }

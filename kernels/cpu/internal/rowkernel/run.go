@@ -34,6 +34,9 @@ type Options struct {
 	// Vanishes says that numbers too small for a denormal one take the processor long, so that
 	// exponentials are made 0 before they are.
 	Vanishes bool
+	// SumPlaces is the number of places at which rows from memory that are only reduced are
+	// best read in turn, without prefetches of rows or columns; 0 where nobody has measured it.
+	SumPlaces int64
 	// FromMemory says that some array that is read does not stay in the last cache.
 	FromMemory bool
 	// First is the bytes of the first cache.
@@ -85,6 +88,9 @@ func (n *Kernel) Compile(o Options) (*Code, error) {
 		n.places = o.Places
 	}
 	n.vanishes = o.Vanishes
+	if o.FromMemory {
+		n.sumPlaces = o.SumPlaces
+	}
 	nonTemporal := false
 	for _, s := range n.moving() {
 		nonTemporal = n.storesAligned(s) || nonTemporal
