@@ -125,6 +125,18 @@ var joinForms = map[string]string{
 		u = D[3,C] negate(j)
 		k = D[3,H] concatenate(u, u), dimensions={1}
 		ROOT r = D[3,H] add(k, k)`,
+	"rows of a join": `
+		x = D[C,3] parameter(0)
+		y = D[C,3] parameter(1)
+		v = D[C,3] multiply(y, y)
+		j = D[C,6] concatenate(x, v), dimensions={1}
+		n = D[C,6] negate(j)
+		i = s32[C,6] iota(), iota_dimension=0
+		a = s32[] constant(A)
+		as = s32[C,6] broadcast(a), dimensions={}
+		m = pred[C,6] compare(i, as), direction=LT
+		s = D[C,6] select(m, j, n)
+		ROOT r = D[C,6] add(s, s)`,
 	"empty": `
 		x = D[3,A] parameter(0)
 		y = D[3,B] parameter(1)

@@ -449,13 +449,17 @@ func (p *tilePlacement) run(
 	for d := range p.dims {
 		x := &p.dims[d]
 		r.lo[d], r.hi[d] = x.mask.valid(w)
+		if at[d] = x.first; x.moves {
+			at[d] = w.slots[x.slot]
+		}
+		// A tile of the result that was narrowed may have a part of the source alone.
+		step := max(1, x.spacing)
+		r.lo[d] = max(r.lo[d], (step-1-at[d])/step)
+		r.hi[d] = min(r.hi[d], (x.size-at[d]+step-1)/step)
 		if r.lo[d] >= r.hi[d] {
 			return
 		}
-		at[d], index[d] = x.first, r.lo[d]
-		if x.moves {
-			at[d] = w.slots[x.slot]
-		}
+		index[d] = r.lo[d]
 	}
 	// Row-major numbers of the row in both tiles, by Horner's scheme.
 	last := &p.dims[inner]

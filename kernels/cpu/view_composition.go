@@ -391,7 +391,7 @@ func (t *composedView) eachMasked(
 // may be narrower, and goes on to the numbers of that.
 func (t *composedView) clipTo(l *lowering, n, operand int) bool {
 	tile := l.p.Ops[operand].Tile
-	if l.sameSizes(n, operand) {
+	if l.samePlace(n, operand) {
 		return t.clipInside(tile)
 	}
 	wide := l.p.Ops[n].Tile.Sizes()
@@ -400,8 +400,13 @@ func (t *composedView) clipTo(l *lowering, n, operand int) bool {
 		return false
 	}
 	for k, size := range narrow {
-		if size == wide[k] {
+		place := l.placeOf(n, operand, k)
+		if size == wide[k] && place == 0 {
 			continue
+		}
+		// Of an operand that was left whole, a narrow tile may have a part alone.
+		if place < 0 || place+size > wide[k] {
+			return false
 		}
 		at, ok := t.dimensionOf(wide, k)
 		if !ok {
@@ -413,18 +418,19 @@ func (t *composedView) clipTo(l *lowering, n, operand int) bool {
 			return false
 		}
 		d.size = size
-		t.toStart += l.placeOf(n, operand, k) * d.to
+		t.toStart += place * d.to
 	}
 	to := hlo.RowMajor(narrow)
 	return t.composeWith(wide, to, 0) &&
 		t.clipInside(tile)
 }
 
-// sameSizes reports whether the tile of an operand has the sizes of that of op n.
-func (l *lowering) sameSizes(n, operand int) bool {
+// samePlace reports whether the tile of an operand has the sizes of that of op n, and begins
+// where it does.
+func (l *lowering) samePlace(n, operand int) bool {
 	x := l.p.Ops[n].Tile
 	for k, d := range l.p.Ops[operand].Tile {
-		if d.Size != x[k].Size {
+		if d.Size != x[k].Size || l.placeOf(n, operand, k) != 0 {
 			return false
 		}
 	}
@@ -436,9 +442,9 @@ func (l *lowering) sameSizes(n, operand int) bool {
 func (l *lowering) placedTile(n, operand int) symtile.Tile {
 	tile := slices.Clone(l.p.Ops[operand].Tile)
 	for k, d := range l.p.Ops[n].Tile {
-		if tile[k].Size != d.Size {
+		place := l.placeOf(n, operand, k)
+		if tile[k].Size != d.Size || place != 0 {
 			x := &tile[k]
-			place := l.placeOf(n, operand, k)
 			x.Offset = x.Offset.AddConst(-place * strideOf(*x))
 			x.Size = d.Size
 		}
