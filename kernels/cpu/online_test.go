@@ -215,6 +215,35 @@ ROOT p = f32[6,40] divide(e, ls)`)
 	}
 }
 
+// TestNormsOfJoins: ops that make the same elements are one of those that run first, whatever
+// their numbers are. Both parts of the join have their variances in one loop within another.
+func TestNormsOfJoins(t *testing.T) {
+	p, _ := landscape(t, `x = f32[5,4] parameter(0)
+z = f32[5,4] parameter(1)
+i = s32[5,4] iota(), iota_dimension=0
+c = s32[] constant(3)
+cs = s32[5,4] broadcast(c), dimensions={}
+mask = pred[5,4] compare(i, cs), direction=LT
+y = f32[5,4] select(mask, x, z)
+zero = f32[] constant(0)
+low = f32[] constant(-inf)
+four = f32[] constant(4)
+fours = f32[5] broadcast(four), dimensions={}
+s = f32[5] reduce(y, zero), dimensions={1}, to_apply=add
+mean = f32[5] divide(s, fours)
+means = f32[5,4] broadcast(mean), dimensions={0}
+d = f32[5,4] subtract(y, means)
+sq = f32[5,4] multiply(d, d)
+q = f32[5] reduce(sq, zero), dimensions={1}, to_apply=add
+qs = f32[5,4] broadcast(q), dimensions={0}
+n = f32[5,4] multiply(d, qs)
+j = f32[10,4] concatenate(n, n), dimensions={0}
+m = f32[4] reduce(j, low), dimensions={0}, to_apply=maximum
+ms = f32[10,4] broadcast(m), dimensions={1}
+ROOT r = f32[10,4] subtract(j, ms)`)
+	checkPlans(t, p, 60)
+}
+
 // TestOnlineEdges: rows that begin with −∞, have nothing else, or have +∞ or NaN
 // anywhere, are what the reference makes of them; so are weights that are not
 // numbers, also those of elements that weigh nothing.

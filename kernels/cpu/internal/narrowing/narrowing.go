@@ -495,7 +495,7 @@ func (n *narrowing) program() (*symtile.Program, First) {
 			op.Tile[d] = narrow(ring, t, s)
 		}
 	}
-	share(&q, n.order, first)
+	share(&q, first)
 	return &q, first
 }
 
@@ -530,11 +530,11 @@ func narrow(ring *index.Ring, t symtile.DimTile, s span) symtile.DimTile {
 //
 // What is in a loop is shared within its body alone: a copy of a running maximum is another one
 // after the loop, where iterations subtract what is near the maximum.
-func share(p *symtile.Program, order []int, first First) {
+func share(p *symtile.Program, first First) {
 	same := make([]int, len(p.Ops))
-	within := loopsOf(p)
 	placedOps := make([]bool, len(p.Ops)) // joins, and what they put in its place
 	for n, op := range p.Ops {
+		same[n] = n
 		for k, a := range op.Args {
 			if placed(op, k) {
 				placedOps[n] = true
@@ -542,13 +542,13 @@ func share(p *symtile.Program, order []int, first First) {
 			}
 		}
 	}
+	order, within := asRun(p)
 	for at, n := range order {
 		op := &p.Ops[n]
 		op.Args = slices.Clone(op.Args)
 		for k, a := range op.Args {
 			op.Args[k] = same[a]
 		}
-		same[n] = n
 		for _, m := range order[:at] {
 			// Only the first of those that are alike is compared with.
 			free := !placedOps[m] && !placedOps[n]
@@ -562,21 +562,24 @@ func share(p *symtile.Program, order []int, first First) {
 	}
 }
 
-// loopsOf are the innermost loops of which ops are in the bodies; nil for others.
-func loopsOf(p *symtile.Program) []*symtile.Loop {
-	within := make([]*symtile.Loop, len(p.Ops))
+// asRun are the ops in the order in which they run first, and the innermost loop of each; nil
+// for others.
+func asRun(p *symtile.Program) (order []int, within []*symtile.Loop) {
+	within = make([]*symtile.Loop, len(p.Ops))
 	var visit func(steps []symtile.Step, in *symtile.Loop)
 	visit = func(steps []symtile.Step, in *symtile.Loop) {
 		for _, s := range steps {
-			if s.Loop != nil {
-				visit(s.Loop.Body, s.Loop)
-			} else {
+			if s.Loop == nil {
+				order = append(order, s.Op)
 				within[s.Op] = in
+				continue
 			}
+			visit(s.Loop.Body, s.Loop)
+			order = append(order, s.Loop.Accumulators...)
 		}
 	}
 	visit(p.Body, nil)
-	return within
+	return order, within
 }
 
 // alike reports whether two ops make the same elements from the same operands.
