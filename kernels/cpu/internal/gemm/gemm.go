@@ -388,14 +388,9 @@ func (x Short) From(at int) Short {
 	return x
 }
 
-// isShort reports whether an operand is short.
-func (x *Product[T]) isShort() bool {
-	return x.Short[0].Size != 0 || x.Short[1].Size != 0
-}
-
 // refuseShort panics where an operand is short.
 func (x Product[T]) refuseShort() {
-	if x.isShort() {
+	if x.Short[0].Size != 0 || x.Short[1].Size != 0 {
 		panic("gemm: this product does not read short elements")
 	}
 }

@@ -16,19 +16,7 @@ func TestTiles(t *testing.T) {
 	if i16 == nil {
 		t.Skip("tiles are packed with AVX")
 	}
-	var f tileFamily
-	for suffix, signed := range signs {
-		kernel := func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, _ uintptr, _, how int) {
-			x := plainTiles{rows: tileConfigRows(config), blocks: blocks, steps: steps, ars: ars, crs: crs, how: how, signed: signed}
-			last := blocks*x.rows - 1
-			x.multiply(
-				unsafe.Slice(a, last*ars+64*steps),
-				unsafe.Slice(b, steps*2048),
-				unsafe.Slice(c, last*crs+128),
-			)
-		}
-		f[strings.IndexByte("SU", suffix[0])][strings.IndexByte("SU", suffix[1])] = tileKernels{kernel, kernel}
-	}
+	f := tileFamilyInGo()
 	r := rand.New(rand.NewPCG(5, 6))
 	for trial := range 250 {
 		m := 1 + r.IntN(90)
@@ -75,6 +63,24 @@ func TestTiles(t *testing.T) {
 			t.Fatalf("%d×%d×%d, unsigned %v: a wrong result", m, n, k, unsigned)
 		}
 	}
+}
+
+// tileFamilyInGo is kernels in Go in the place of those of AMX.
+func tileFamilyInGo() *tileFamily {
+	var f tileFamily
+	for suffix, signed := range signs {
+		kernel := func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, _ uintptr, _, how int) {
+			x := plainTiles{rows: tileConfigRows(config), blocks: blocks, steps: steps, ars: ars, crs: crs, how: how, signed: signed}
+			last := blocks*x.rows - 1
+			x.multiply(
+				unsafe.Slice(a, last*ars+64*steps),
+				unsafe.Slice(b, steps*2048),
+				unsafe.Slice(c, last*crs+128),
+			)
+		}
+		f[strings.IndexByte("SU", suffix[0])][strings.IndexByte("SU", suffix[1])] = tileKernels{kernel, kernel}
+	}
+	return &f
 }
 
 func randomSigns(r *rand.Rand) [2]bool {

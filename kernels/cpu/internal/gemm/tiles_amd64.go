@@ -103,10 +103,11 @@ func slabRows(c Caches, steps int) int {
 func slabRow(steps int) int { return steps*tileRow + slabPadding }
 
 // blocking is the blocking of a product, as even as can be.
-func (f *tileFormat) blocking(c Caches, m, n, k int, placed bool) (b tileBlocking) {
+func (f *tileFormat) blocking(c Caches, m, n, k int, w *Windows) (b tileBlocking) {
 	most := tileSlabSteps
-	if placed { // a slab has a limited number of runs
-		most = (maxRuns - 2) * MinRun / f.share / tileLanes
+	if w != nil { // a slab has a limited number of runs
+		runs := (maxRuns - 2) * w.Terms
+		most = min(most, runs/f.share/tileLanes)
 	}
 	b.steps = evenParts(f.stepsOf(k), most, 1)
 	b.rows = evenParts(m, slabRows(c, b.steps), tileBlock)
@@ -173,7 +174,7 @@ func newTileProduct[T Element](
 	operands, sizes := operandsOf(p)
 	t := tileProduct{
 		tileFormat:   f,
-		tileBlocking: f.blocking(p.Caches, p.M, p.N, p.K, p.Windows != nil),
+		tileBlocking: f.blocking(p.Caches, p.M, p.N, p.K, p.Windows),
 		kernels:      kernels,
 		a:            operands[0],
 		b:            operands[1],
