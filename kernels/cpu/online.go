@@ -3,8 +3,10 @@ package cpu
 import (
 	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
@@ -300,23 +302,24 @@ func rescaleSums[T portable.Float](w *worker, g *rescaling) {
 		switch {
 		case x.empty != nil && x.empty(w):
 		case x.v.class == portable.Float64:
-			rescaleSum(x, whole[float64](w, x.v), factors)
+			rescaleSum(w, x, whole[float64](w, x.v), factors, scaleRun[float64])
 		default:
-			rescaleSum(x, whole[float32](w, x.v), factors)
+			rescaleSum(w, x, whole[float32](w, x.v), factors, scaleRun32)
 		}
 	}
 }
 
 // rescaleSum multiplies a sum by the factors of its rows.
-func rescaleSum[S, T portable.Float](x *rescaledSum, sum []S, factors []T) {
+func rescaleSum[S, T portable.Float](
+	w *worker, x *rescaledSum, sum []S, factors []T,
+	scale func(w *worker, run []S, factor S),
+) {
 	x.each(func(at, from int64, d rescaledDim) {
 		// Either the run has one factor, which is mostly 1, or each element has one.
 		switch f := S(factors[from]); {
 		case d.factor == 0 && f == 1:
 		case d.factor == 0 && d.step == 1:
-			for k := range sum[at : at+d.size] {
-				sum[at+int64(k)] *= f
-			}
+			scale(w, sum[at:at+d.size], f)
 		default:
 			for range d.size {
 				sum[at] *= S(factors[from])
@@ -325,6 +328,30 @@ func rescaleSum[S, T portable.Float](x *rescaledSum, sum []S, factors []T) {
 			}
 		}
 	})
+}
+
+// scaleRun multiplies a run by a factor.
+func scaleRun[S portable.Float](_ *worker, run []S, factor S) {
+	for k := range run {
+		run[k] *= factor
+	}
+}
+
+// scaleRun32 is scaleRun by machine code where there is some: each row of a tile is scaled at its
+// end, if not before.
+func scaleRun32(w *worker, run []float32, factor float32) {
+	code, ok := vector.ScaleRoutine()
+	if !ok {
+		scaleRun(w, run, factor)
+		return
+	}
+	for len(run) > 0 {
+		part := min(len(run), vector.MaxCallLength)
+		w.scale = factor
+		w.reduceArgs = vector.ReduceArgs{N: int64(part), X: &run[0], Y: &w.scale}
+		code.Call(unsafe.Pointer(&w.reduceArgs))
+		run = run[part:]
+	}
 }
 
 // Masks hide whole tiles of keys from a tile of queries: all that are after it where the

@@ -48,6 +48,7 @@ type worker struct {
 	rowArgs       rowkernel.Args
 	stripArgs     stripCallArgs
 	reduceArgs    vector.ReduceArgs
+	scale         float32 // What sums are multiplied by, for machine code.
 	joined        float64 // A sum of neighbouring runs, of any type.
 	extremumArgs  vector.ExtremumArgs
 	scanArgs      vector.ScanArgs
