@@ -73,6 +73,9 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	if b.l.err != nil {
 		return
 	}
+	if c.reduction != nil {
+		c.reduction.relaxed = onlyShiftsWeights(b.l.p, o)
+	}
 	for _, x := range source.Body[:o.Prefix] {
 		b.prefetchNextTile(x, source)
 	}
@@ -122,6 +125,46 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	if m, ok := maskOf(b.l.p, source); ok && in.loop.split == nil {
 		in.loop.hidden = b.hide(m, source, g)
 	}
+}
+
+// onlyShiftsWeights reports whether the maximum of an online loop is only subtracted from the
+// elements that it is the maximum of, in exponents of terms of its sums. Then a row with NaN has
+// sums of NaN whatever its maximum, and a maximum of 0 may have either sign, so that the maximum
+// is found without care for either: the sweep that scales scores and finds their maximum takes 0.85
+// of the time (Emerald Rapids).
+func onlyShiftsWeights(p *symtile.Program, o *symtile.Online) bool {
+	scores := p.Ops[o.Statistic].Args[0]
+	sums := func(n int) bool {
+		return slices.ContainsFunc(o.Rescaled, func(s symtile.Rescaled) bool {
+			return s.Op == n
+		})
+	}
+	return readOnlyAs(p, o.Statistic, func(n int) bool {
+		op := p.Ops[n]
+		return op.Code == hlo.OpSubtract && op.Args[0] == scores &&
+			readOnlyAs(p, n, func(n int) bool {
+				return p.Ops[n].Code == hlo.OpExponential &&
+					readOnlyAs(p, n, sums)
+			})
+	})
+}
+
+// readOnlyAs reports whether no result is op n, and all that read it, or what repeats or
+// converts it, are as is says.
+func readOnlyAs(p *symtile.Program, n int, is func(n int) bool) bool {
+	if slices.ContainsFunc(p.Roots, func(r symtile.Root) bool { return r.Op == n }) {
+		return false
+	}
+	for k, op := range p.Ops {
+		if !slices.Contains(op.Args, n) || is(k) {
+			continue
+		}
+		same := op.Code == hlo.OpBroadcast || op.Code == hlo.OpConvert
+		if !same || !readOnlyAs(p, k, is) {
+			return false
+		}
+	}
+	return true
 }
 
 // prefetchNextTile has what a step loads prefetched for the next iteration

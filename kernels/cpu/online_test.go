@@ -446,6 +446,31 @@ func scatter(rng *rand.Rand, in kernels.Buffer) {
 	}
 }
 
+// TestOnlyShiftsWeights: the maximum may be any number in a row with NaN unless it is a result, or
+// the powers are read by more than sums.
+func TestOnlyShiftsWeights(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 5))
+	for n, want := range []bool{false, false, true, true, true, true} {
+		p := kerneltest.Program(t, strings.ReplaceAll(onlineTexts[n], "$t", "f32"))
+		q, err := p.At(alike(rng, p))
+		if err != nil {
+			t.Fatal(err)
+		}
+		q, found := q.Online(), false
+		for _, op := range q.Ops {
+			if l := op.Loop; l != nil && l.Online != nil {
+				found = true
+				if got := onlyShiftsWeights(q, l.Online); got != want {
+					t.Errorf("text %d: %v, want %v", n, got, want)
+				}
+			}
+		}
+		if !found {
+			t.Errorf("text %d has no online loop", n)
+		}
+	}
+}
+
 // TestDefaultIsOnline: rows that do not stay in the second cache are read once
 // less by default.
 func TestDefaultIsOnline(t *testing.T) {

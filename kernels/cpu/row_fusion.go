@@ -51,6 +51,7 @@ type rowReduction struct {
 	initSteps  []step // The steps that make out hold the value to begin with.
 	acrossRows bool   // Rows are combined, not the elements of a row.
 	perRow     bool   // The result is a row scalar, complete after its row.
+	relaxed    bool   // The signs of zeros and NaN do not matter, see onlyShiftsWeights.
 }
 
 // A rowAccess is where a group reads or writes a value: an array with a stride in

@@ -90,6 +90,7 @@ func (n *rowGroup) translateItems() {
 					Init:       n.value(f.init),
 					AcrossRows: f.acrossRows,
 					PerRow:     f.perRow,
+					Relaxed:    f.relaxed,
 				},
 			})
 		}

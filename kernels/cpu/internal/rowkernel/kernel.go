@@ -112,13 +112,14 @@ type Reduction struct {
 	AcrossRows bool
 	// PerRow says that Out is a row scalar, complete at the end of its row.
 	PerRow bool
-
-	relaxed bool // The signs of zeros and NaN elements do not matter, see softmax.go.
+	// Relaxed says that the signs of zeros and NaN elements do not matter: Plan finds where
+	// that is so in the kernel (see softmax.go).
+	Relaxed bool
 }
 
 // vectorReduction is the vector code of the reduction.
 func (f *Reduction) vectorReduction() vector.Reduction {
-	if f.relaxed {
+	if f.Relaxed {
 		return vector.Reductions[f.Monoid].WithoutSigns()
 	}
 	return vector.Reductions[f.Monoid]

@@ -65,7 +65,7 @@ func TestSoftmaxPlan(t *testing.T) {
 	if saved := k.Saved(); len(saved) != 1 || saved[0].ID != 5 {
 		t.Errorf("saved values: %v", saved)
 	}
-	if len(k.scaledExps) != 1 || !k.reductions[0].relaxed {
+	if len(k.scaledExps) != 1 || !k.reductions[0].Relaxed {
 		t.Error("the softmax was not recognized")
 	}
 }
@@ -79,7 +79,7 @@ func TestSoftmaxWithStoredPowers(t *testing.T) {
 	k.Stores[e] = store
 	k.StoreOrder = append(k.StoreOrder, e)
 	k.Plan()
-	if len(k.scaledExps) != 0 || k.reductions[0].relaxed {
+	if len(k.scaledExps) != 0 || k.reductions[0].Relaxed {
 		t.Error("stored powers are scaled")
 	}
 	if len(k.Saved()) != 0 {

@@ -21,7 +21,7 @@ func (n *Kernel) markSoftmaxes() {
 		if e != nil && n.readByQuotientsOnly(e, sum) {
 			n.scaledExps[e] = true
 			if largest := n.rowMax(e); n.maxReadByExpOnly(largest, e) {
-				largest.relaxed = true
+				largest.Relaxed = true
 			}
 		}
 	}
