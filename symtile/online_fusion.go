@@ -323,6 +323,13 @@ func (j *loopFuser) body(steps []Step, into *[]Step, inner bool) error {
 			}
 			continue
 		}
+		// A loop within one over the same tiles would move them on: a softmax of each row in a
+		// sum over as many rows as it has columns.
+		if slices.ContainsFunc(s.Loop.Dims, func(d int) bool {
+			return slices.Contains(j.loop.Dims, d)
+		}) {
+			return errNotOnline
+		}
 		l := &Loop{Dims: s.Loop.Dims}
 		if err := j.body(s.Loop.Body, &l.Body, true); err != nil {
 			return err

@@ -244,6 +244,33 @@ ROOT r = f32[10,4] subtract(j, ms)`)
 	checkPlans(t, p, 60)
 }
 
+// TestOnlineOfSquares: a softmax of each row in a sum over as many rows as it has columns. Its
+// loop is over other tiles of the same size, and would move on those of the loop that it is in.
+func TestOnlineOfSquares(t *testing.T) {
+	p, _ := landscape(t, `x = f32[5,5] parameter(0)
+low = f32[] constant(-inf)
+zero = f32[] constant(0)
+m = f32[5] reduce(x, low), dimensions={1}, to_apply=maximum
+ms = f32[5,5] broadcast(m), dimensions={0}
+less = f32[5,5] subtract(x, ms)
+e = f32[5,5] exponential(less)
+l = f32[5] reduce(e, zero), dimensions={1}, to_apply=add
+ls = f32[5,5] broadcast(l), dimensions={0}
+p = f32[5,5] divide(e, ls)
+s = f32[5] reduce(p, zero), dimensions={0}, to_apply=add
+ss = f32[5,5] broadcast(s), dimensions={1}
+d = f32[5,5] subtract(p, ss)
+q = f32[5,5] multiply(d, d)
+v = f32[5] reduce(q, zero), dimensions={0}, to_apply=add
+vs = f32[5,5] broadcast(v), dimensions={1}
+ROOT r = f32[5,5] divide(d, vs)`)
+	v := kerneltest.Verifier(t, p, 1)
+	rng := rand.New(rand.NewPCG(3, 7))
+	for range 40 {
+		verify(t, New(), v, p, kernels.Plan{Tiles: alike(rng, p)})
+	}
+}
+
 // TestOnlineEdges: rows that begin with −∞, have nothing else, or have +∞ or NaN
 // anywhere, are what the reference makes of them; so are weights that are not
 // numbers, also those of elements that weigh nothing.
