@@ -12,6 +12,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -302,6 +303,46 @@ ROOT s = f32[1024] reduce(x, zero), dimensions={0}, to_apply=add`, rows))
 				t.Errorf("%d rows: the default is %v", rows, plan)
 			}
 			break
+		}
+	}
+}
+
+// TestStoredOperands: what reductions of short types widen in scratch stays in the first cache
+// where rows allow it, and is never more than a lane's second cache holds.
+func TestStoredOperands(t *testing.T) {
+	const text = `x = %[1]s[1024,1024] parameter(0)
+zero = %[1]s[] constant(0)
+r = %[1]s[1024] reduce(x, zero), dimensions={%[2]d}, to_apply=maximum`
+	for _, name := range []string{"Emerald Rapids", "Zen 4"} {
+		s, err := sheet.Find(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Cores = 2
+		x := NewPriced(s)
+		for _, kind := range []string{"s8", "bf16", "f16"} {
+			for d := range 2 {
+				p := kerneltest.Program(t, fmt.Sprintf(text, kind, d))
+				plan, err := x.Default(t.Context(), p)
+				if err != nil {
+					t.Fatal(err)
+				}
+				bytes := 4 * plan.Tiles[0] * plan.Tiles[1]
+				if most := s.L2Bytes / 2; bytes > most || d == 1 && bytes > s.L1Bytes {
+					t.Errorf("%s, %s along %d: %s has %d bytes in scratch", name, kind, d, plan, bytes)
+				}
+			}
+		}
+	}
+}
+
+// TestUnderflows: exponentials vanish where the sheet says what numbers too small for a
+// denormal one take, which is Intel's; AMD's cores compute as before.
+func TestUnderflows(t *testing.T) {
+	for _, s := range sheet.Known() {
+		vanishes := NewPriced(s).backend.spec().vanishes
+		if vanishes != (s.Vendor == "GenuineIntel") {
+			t.Errorf("%s: exponentials vanish: %v", s.Name, vanishes)
 		}
 	}
 }

@@ -315,3 +315,25 @@ func TestMaxWithNumber(t *testing.T) {
 		}
 	}
 }
+
+// TestVanishing: exponentials that vanish have the bits of the others, around the least
+// denormal number and far below.
+func TestVanishing(t *testing.T) {
+	var results [2][]float32
+	x := []float32{0, -1, -87, -88, -103, -103.9, -104, -104.1, -109, -110, -111, -150, -1e9, -3e38, float32(math.Inf(-1)), float32(math.NaN())}
+	for k := range 4096 {
+		x = append(x, -80-float32(k)/100)
+	}
+	for k, vanishes := range []bool{false, true} {
+		f := load(t, unary(t, func(c *Chain, v Value) Value {
+			return c.ExpBelow32(v, vanishes)
+		}, 2))
+		results[k] = make([]float32, len(x))
+		f.unary(x, results[k])
+	}
+	for k, y := range results[0] {
+		if got := results[1][k]; math.Float32bits(got) != math.Float32bits(y) {
+			t.Errorf("e^%g is %g, and %g where it vanishes", x[k], y, got)
+		}
+	}
+}
