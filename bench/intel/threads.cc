@@ -182,14 +182,19 @@ static long map(Call c) {
 }
 
 static long prctl(const Call &c) {
-  constexpr uint64_t set_fs = 0x1002, permit = 0x1023, tile_data = 18;
+  constexpr uint64_t set_fs = 0x1002, supported = 0x1021, permit = 0x1023, tile_data = 18;
+  const bool tiles = options.permit_tiles && BX_CPU(0)->amx;
   if (c.a[0] == set_fs) {
     running->fs_base = c.a[1];
     set_fs_base(c.a[1]);
     return 0;
   }
+  if (c.a[0] == supported) {
+    *(uint64_t *)c.a[1] = 0xe7 | (tiles ? 3 << 17 : 0);
+    return 0;
+  }
   if (c.a[0] != permit || c.a[1] != tile_data) return -EINVAL;
-  if (!options.permit_tiles || !BX_CPU(0)->amx) return -EOPNOTSUPP;
+  if (!tiles) return -EOPNOTSUPP;
   tiles_permitted = true;
   return 0;
 }
