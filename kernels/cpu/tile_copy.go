@@ -167,7 +167,7 @@ func (b *block) lowerCopy(t composedView, in *instr, m tileCopy) *tileCopy {
 	if m.isTranspose() {
 		m.block = b.l.value(
 			"block", portable.Float32, noTile,
-			vector.BandRows(m.width)*vector.BandStep/4,
+			vector.BandBytes(m.width)/4,
 		)
 		in.outs = append(in.outs, m.block)
 	}

@@ -3,6 +3,7 @@ package cpu
 import (
 	"context"
 	"math"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -83,30 +84,40 @@ r = f32[4096,2048] copy(x)`, []string{"64,2048"}},
 const moveSpan = 256 << 20
 
 // BenchmarkMoves times copies beside non-temporal copies of as many bytes: the least
-// of rounds that take turns, with one thread and with all.
+// of rounds that take turns, with one thread and with all. MOVES in the environment is one case,
+// and plans for it instead of those listed ("swap 1,16,64,64;1,1,1024,64").
 func BenchmarkMoves(b *testing.B) {
 	for _, c := range moveCases {
+		plans := c.plans
+		if name, rest, some := strings.Cut(os.Getenv("MOVES"), " "); name != "" {
+			if name != c.name {
+				continue
+			}
+			plans = nil
+			if some {
+				plans = strings.Split(rest, ";")
+			}
+		}
 		p := kerneltest.Program(b, strings.TrimSpace(c.text))
 		bench, err := check.NewBench(b.Context(), p.Fusion, 1, moveSpan)
 		if err != nil {
 			b.Fatal(err)
 		}
 		backend := New()
-		plans := []kernels.Plan{}
 		def, err := backend.Default(b.Context(), p)
 		if err != nil {
 			b.Fatal(err)
 		}
-		plans = append(plans, def)
-		for _, text := range c.plans {
+		all := []kernels.Plan{def}
+		for _, text := range plans {
 			plan, err := kernels.ParsePlan(text)
 			if err != nil {
 				b.Fatal(err)
 			}
-			plans = append(plans, plan)
+			all = append(all, plan)
 		}
 		for _, threads := range []int64{1, int64(lanes())} {
-			for _, plan := range plans {
+			for _, plan := range all {
 				plan = plan.With("threads", threads)
 				b.Run(c.name+"/"+plan.String(), func(b *testing.B) {
 					againstCopy(b, p, bench, plan)

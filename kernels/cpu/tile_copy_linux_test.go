@@ -152,7 +152,7 @@ func TestPeriodicMoves(t *testing.T) {
 // 32 KiB, and a piece of a row of the destination fits it.
 func TestTransposeBlocksFitTheFirstCache(t *testing.T) {
 	for _, width := range []int64{1, 2, 4, 8} {
-		if bytes := vector.BandRows(width) * vector.BandStep; bytes > 24<<10 {
+		if bytes := vector.BandBytes(width); bytes > 24<<10 {
 			t.Errorf("scratch for elements of %d bytes takes %d bytes", width, bytes)
 		}
 	}

@@ -38,6 +38,8 @@ type TransposeRoutine struct {
 	Band, CachedBand amd64.Func
 	// The elements of a source row in a block, and the rows of the source.
 	Rows, Cols int64
+	// The same of blocks in bands.
+	bandRows, bandCols int64
 }
 
 // LoadedCopyRoutines are the copy routines. They are assembled at first use and
@@ -62,24 +64,34 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	m.Ok = ok == [4]bool{true, true, true, true}
 	for width, x := range transposes {
 		f, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
+		inBand := x
+		if width <= maxHalves {
+			n := halvesRows(int64(width))
+			inBand = transposeBlocks{emitHalves(int64(width)), n / 2, n}
+		}
 		band, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitBand(a, width, int(x.cols), amd64.VMOVNTPS, x.emit)
+			return emitBand(a, width, int(inBand.cols), amd64.VMOVNTPS, inBand.emit)
 		})
 		cached, ok3 := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitBand(a, width, int(x.cols), amd64.VMOVUPS, x.emit)
+			return emitBand(a, width, int(inBand.cols), amd64.VMOVUPS, inBand.emit)
 		})
-		m.Transposes[width] = TransposeRoutine{f, band, cached, x.rows, x.cols}
+		m.Transposes[width] = TransposeRoutine{
+			f, band, cached, x.rows, x.cols, inBand.rows, inBand.cols,
+		}
 		m.Ok = m.Ok && ok && ok2 && ok3
 	}
 	return m
 })
 
-// transposes are how the transposes are emitted, with what TransposeRoutine says of
-// them, by bytes of an element.
-var transposes = map[int]struct {
+// transposeBlocks are how the blocks of a transpose are emitted, with what TransposeRoutine
+// says of them.
+type transposeBlocks struct {
 	emit       func(a *amd64.Assembler, prefetches bool) error
 	rows, cols int64
-}{
+}
+
+// transposes are the blocks by bytes of an element.
+var transposes = map[int]transposeBlocks{
 	1: {emitTranspose8, 16, 8},
 	2: {emitTranspose16, 8, 8},
 	4: {emitTranspose32, 8, 8},

@@ -36,6 +36,7 @@ type BandArgs struct {
 	Fetch      uintptr
 	FetchLines int64
 	fetchNext  int64
+	gathered   uintptr // Where lines of a group of rows are gathered, see halves.
 	// The first row, and the first column, see Before; and what BandRows says of BandStep bytes.
 	From, To, Scratch unsafe.Pointer
 	FromStep          int64 // The distance of rows of the source, in bytes.
@@ -48,7 +49,7 @@ type BandArgs struct {
 const (
 	bandFrom = iota + 1
 	bandTo
-	_
+	bandFromStep
 	bandScratchStep
 	bandGroups
 	bandGroupStep
@@ -62,6 +63,7 @@ const (
 	bandFetch
 	bandFetchLines
 	bandFetchNext
+	bandGathered
 )
 
 // BandStep is the distance of rows of the scratch of a band, in bytes: a piece of four
@@ -71,21 +73,32 @@ const BandStep = 5 * LineBytes
 // BandRows is how many rows of scratch a band takes, of elements of a width in bytes.
 func BandRows(width int64) int64 { return LineBytes / width }
 
+// BandBytes is the bytes of the scratch of a band of elements of a width: the rows, and the lines
+// that are gathered.
+func BandBytes(width int64) int64 {
+	bytes := BandRows(width) * BandStep
+	if width <= maxHalves {
+		bytes += halvesRows(width) * LineBytes
+	}
+	return bytes
+}
+
 // Transpose transposes a band by a routine for elements of a width.
 func (args *BandArgs) Transpose(f *TransposeRoutine, width int64, band BandArgs) {
 	*args = band
 	t := &args.transpose
-	t.n = BandRows(width) / f.Rows
+	t.n = BandRows(width) / f.bandRows
 	t.fromStep, t.toStep = band.FromStep, BandStep
 	args.line, args.to = uintptr(band.From), uintptr(band.To)
 	args.begin = uintptr(band.Scratch)
 	args.column = args.begin + LineBytes
-	args.groups = (band.Piece + 1) * LineBytes / (width * f.Cols)
+	args.gathered = args.begin + uintptr(BandRows(width)*BandStep)
+	args.groups = (band.Piece + 1) * LineBytes / (width * f.bandCols)
 	if !band.Before {
 		args.begin = args.column
-		args.groups -= LineBytes / (width * f.Cols)
+		args.groups -= LineBytes / (width * f.bandCols)
 	}
-	args.groupStep = f.Cols * band.FromStep
+	args.groupStep = f.bandCols * band.FromStep
 	args.fetchNext = band.FromStep - band.FetchLines*LineBytes
 	if band.Cached {
 		f.CachedBand.Call(unsafe.Pointer(args))
