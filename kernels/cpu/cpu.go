@@ -82,6 +82,7 @@ func (b *Backend) spec() deviceSpec {
 	spec.fetchPastRow = b.prior.sheet.FetchPastRow
 	spec.fetchPass = b.prior.sheet.FetchPass
 	spec.places = b.prior.sheet.ReadPlaces
+	spec.spread = b.prior.sheet.SpreadStores == 1
 	spec.sumPlaces = b.prior.sheet.SumPlaces
 	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
 	spec.Panel = b.prior.panel(spec)

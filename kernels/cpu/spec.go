@@ -28,6 +28,8 @@ type deviceSpec struct {
 	fetchPass int64
 	// Rows of several arrays are read at so many places in turn; 0 where it was not measured.
 	places int64
+	// Stores of transposes past the caches are spread.
+	spread bool
 	// Rows that are only reduced are; 0 where it was not measured.
 	sumPlaces int64
 	// Results too small for a denormal number take the processor long.

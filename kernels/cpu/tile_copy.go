@@ -40,6 +40,8 @@ type tileCopy struct {
 	nonTemporal bool // Stores are non-temporal.
 	// How far ahead the source is prefetched, in bytes.
 	ahead int64
+	// Stores of a transpose past the caches are spread, see vector.BandArgs.
+	spread bool
 	// The slots of the places of element 0, or −1 for place 0.
 	to, from int
 	// The numbers of the first elements in the two arrays, from these places on.
@@ -77,6 +79,7 @@ type copyDim struct {
 func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 	var all []*tileCopy
 	m.ahead = max(prefetchBytes, b.l.spec.fetch)
+	m.spread = b.l.spec.spread
 	for _, t := range r.views {
 		if x := b.lowerCopy(t, in, m); x != nil {
 			all = append(all, x)
@@ -970,6 +973,7 @@ func (t *transposition) band(w *worker, row, rows, col, piece, end, before int64
 		Piece:      piece / line,
 		Before:     before > 0,
 		Cached:     !t.nonTemporal,
+		Spread:     t.spread,
 		Fetch:      uintptr(t.from(nextRow, nextCol)),
 		FetchLines: next / line,
 	})

@@ -70,6 +70,9 @@ type Sheet struct {
 	ReadPlaces int64 `json:"read_places,omitempty"`
 	// SumPlaces is at how many places in turn rows that are only reduced are best read.
 	SumPlaces int64 `json:"sum_places,omitempty"`
+	// SpreadStores is 1 where stores of a transpose past the caches are best spread among the
+	// reads of what comes next.
+	SpreadStores int64 `json:"spread_stores,omitempty"`
 	// UnderflowCycles is how much longer an operation takes that has a result too small for a
 	// normal number.
 	UnderflowCycles float64 `json:"underflow_cycles,omitempty"`

@@ -34,8 +34,9 @@ type CopyRoutines struct {
 // elements each.
 type TransposeRoutine struct {
 	F amd64.Func
-	// Whole bands of blocks, written past the caches, and to them; see BandArgs.
-	Band, CachedBand amd64.Func
+	// Whole bands of blocks, written past the caches, to them, and past them in between; see
+	// BandArgs.
+	Band, CachedBand, SpreadBand amd64.Func
 	// The elements of a source row in a block, and the rows of the source.
 	Rows, Cols int64
 	// The same of blocks in bands.
@@ -70,15 +71,18 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 			inBand = transposeBlocks{emitHalves(int64(width)), n / 2, n}
 		}
 		band, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitBand(a, width, int(inBand.cols), amd64.VMOVNTPS, inBand.emit)
+			return emitBand(a, width, int(inBand.cols), amd64.VMOVNTPS, false, inBand.emit)
+		})
+		spread, ok4 := LoadRoutine(func(a *amd64.Assembler) error {
+			return emitBand(a, width, int(inBand.cols), amd64.VMOVNTPS, true, inBand.emit)
 		})
 		cached, ok3 := LoadRoutine(func(a *amd64.Assembler) error {
-			return emitBand(a, width, int(inBand.cols), amd64.VMOVUPS, inBand.emit)
+			return emitBand(a, width, int(inBand.cols), amd64.VMOVUPS, false, inBand.emit)
 		})
 		m.Transposes[width] = TransposeRoutine{
-			f, band, cached, x.rows, x.cols, inBand.rows, inBand.cols,
+			f, band, cached, spread, x.rows, x.cols, inBand.rows, inBand.cols,
 		}
-		m.Ok = m.Ok && ok && ok2 && ok3
+		m.Ok = m.Ok && ok && ok2 && ok3 && ok4
 	}
 	return m
 })

@@ -37,12 +37,22 @@ type BandArgs struct {
 	FetchLines int64
 	fetchNext  int64
 	gathered   uintptr // Where lines of a group of rows are gathered, see halves.
+	// What is stored of the line before: the first column in scratch, the rows that are left,
+	// and how many are stored after each group. The two scratches take turns.
+	stored     uintptr
+	left, each int64
+	turn       int64 // what is added to the places in scratch for the next line
 	// The first row, and the first column, see Before; and what BandRows says of BandStep bytes.
 	From, To, Scratch unsafe.Pointer
 	FromStep          int64 // The distance of rows of the source, in bytes.
 	// From is a line of columns before To, since rows of the destination may begin within lines.
 	Before bool
 	Cached bool // Pieces are written to the caches, not past them.
+	// Spread has the pieces of a line written past the caches while the next line is gathered, a
+	// few after each block, rather than all at once. It is for elements of four bytes or more:
+	// those of shorter ones would not fit the first cache twice. Else the memory is written
+	// nothing while a line is gathered: f32 4096² takes 0.92 of the time on an Emerald Rapids.
+	Spread bool
 }
 
 // The fields of BandArgs, as emitLoadArg counts.
@@ -64,6 +74,10 @@ const (
 	bandFetchLines
 	bandFetchNext
 	bandGathered
+	bandStored
+	bandLeft
+	bandEach
+	bandTurn
 )
 
 // BandStep is the distance of rows of the scratch of a band, in bytes: a piece of four
@@ -77,6 +91,9 @@ func BandRows(width int64) int64 { return LineBytes / width }
 // that are gathered.
 func BandBytes(width int64) int64 {
 	bytes := BandRows(width) * BandStep
+	if width > maxHalves {
+		bytes *= 2 // see Spread
+	}
 	if width <= maxHalves {
 		bytes += halvesRows(width) * LineBytes
 	}
@@ -98,22 +115,27 @@ func (args *BandArgs) Transpose(f *TransposeRoutine, width int64, band BandArgs)
 		args.begin = args.column
 		args.groups -= LineBytes / (width * f.bandCols)
 	}
+	args.each = (BandRows(width) + args.groups - 1) / args.groups
+	args.turn = BandRows(width) * BandStep
 	args.groupStep = f.bandCols * band.FromStep
 	args.fetchNext = band.FromStep - band.FetchLines*LineBytes
-	if band.Cached {
-		f.CachedBand.Call(unsafe.Pointer(args))
-	} else {
-		f.Band.Call(unsafe.Pointer(args))
+	call := f.Band
+	switch {
+	case band.Cached:
+		call = f.CachedBand
+	case band.Spread && width > maxHalves:
+		call = f.SpreadBand
 	}
+	call.Call(unsafe.Pointer(args))
 	*args = BandArgs{}
 }
 
 // emitBand emits the transpose of a band of elements of a width, in blocks of cols rows,
-// with an instruction that stores.
+// with an instruction that stores, spread among the blocks of the next line or not.
 // R13 is the address of the next prefetch, R12 counts the lines that are left in its row,
 // R14 and R15 count groups and lines.
 func emitBand(
-	a *amd64.Assembler, width, cols int, store amd64.Op,
+	a *amd64.Assembler, width, cols int, store amd64.Op, spread bool,
 	block func(a *amd64.Assembler, prefetches bool) error,
 ) error {
 	emitLoadArg(a, amd64.R13, bandFetch)
@@ -132,13 +154,41 @@ func emitBand(
 	emitLoadArg(a, amd64.RBX, bandGroupStep)
 	emitAdvanceArg(a, bandFrom, amd64.RBX)
 	emitAdvanceArg(a, bandTo, amd64.Imm(width*cols))
+	if spread {
+		emitLoadArg(a, amd64.RAX, bandLeft)
+		emitLoadArg(a, amd64.RBX, bandEach)
+		a.Emit(amd64.CMP, amd64.RAX, amd64.RBX)
+		a.Emit(amd64.CMOVG, amd64.RAX, amd64.RBX)
+		emitPieces(a, store)
+	}
 	a.Emit(amd64.SUB, amd64.R14, amd64.Imm(1))
 	a.Emit(amd64.JG, group)
-	emitPieces(a, LineBytes/width, store)
+	emitMoveArg(a, bandStored, bandColumn)
+	a.Emit(amd64.MOV, amd64.RBX, amd64.Imm(LineBytes/width))
+	emitStoreArg(a, bandLeft, amd64.RBX)
+	if spread {
+		emitSwapScratch(a)
+	} else {
+		emitLoadArg(a, amd64.RAX, bandLeft)
+		emitPieces(a, store)
+	}
 	emitAdvanceArg(a, bandLine, amd64.Imm(LineBytes))
 	a.Emit(amd64.SUB, amd64.R15, amd64.Imm(1))
 	a.Emit(amd64.JG, line)
+	if spread {
+		emitLoadArg(a, amd64.RAX, bandLeft)
+		emitPieces(a, store)
+	}
 	return nil
+}
+
+// emitSwapScratch has the next line gathered in the other scratch.
+func emitSwapScratch(a *amd64.Assembler) {
+	emitLoadArg(a, amd64.RBX, bandTurn)
+	emitAdvanceArg(a, bandColumn, amd64.RBX)
+	emitAdvanceArg(a, bandBegin, amd64.RBX)
+	a.Emit(amd64.NEG, amd64.RBX)
+	emitStoreArg(a, bandTurn, amd64.RBX)
 }
 
 // emitMoveArg emits the copy of a field of the argument block to another.
@@ -156,18 +206,27 @@ func emitAdvanceArg(a *amd64.Assembler, n int32, by amd64.Operand) {
 
 // emitStoreArg emits the store to field n, of eight bytes, of the argument block.
 func emitStoreArg(a *amd64.Assembler, n int32, r amd64.Reg) {
-	a.Emit(amd64.MOV, amd64.Mem{Base: amd64.RDI, Disp: 8 * n}, r)
+	a.Emit(
+		amd64.MOV,
+		amd64.Mem{Base: amd64.RDI, Disp: 8 * n},
+		r,
+	)
 }
 
-// emitPieces emits the stores of pieces of rows of the destination, from the line on in
-// which the column lies. RAX counts rows, R8 and R9 are the addresses of the column in
-// the destination and in scratch.
-func emitPieces(a *amd64.Assembler, rows int, store amd64.Op) {
+// emitPieces emits the stores of pieces of RAX rows of the destination, of those that are left,
+// from the line on in which the column lies. R8 and R9 are the addresses of the column in the
+// destination and in scratch.
+func emitPieces(a *amd64.Assembler, store amd64.Op) {
 	from, to, left, within := amd64.RSI, amd64.RDX, amd64.RCX, amd64.RBX
+	none := a.NewLabel()
+	a.Emit(amd64.CMP, amd64.RAX, amd64.Imm(0))
+	a.Emit(amd64.JE, none)
+	emitLoadArg(a, left, bandLeft)
+	a.Emit(amd64.SUB, left, amd64.RAX)
+	emitStoreArg(a, bandLeft, left)
 	emitLoadArg(a, amd64.R8, bandRow)
-	emitLoadArg(a, amd64.R9, bandColumn)
+	emitLoadArg(a, amd64.R9, bandStored)
 	emitLoadArg(a, amd64.R10, bandToStep)
-	a.Emit(amd64.MOV, amd64.RAX, amd64.Imm(rows))
 	row, line := a.NewLabel(), a.NewLabel()
 	a.Bind(row)
 	a.Emit(amd64.MOV, within, amd64.R8)
@@ -180,8 +239,15 @@ func emitPieces(a *amd64.Assembler, rows int, store amd64.Op) {
 	a.Bind(line)
 	for half := range int32(2) {
 		y := amd64.Y(int(half))
-		a.Emit(amd64.VMOVUPS, y, amd64.Mem{Base: from, Disp: 32 * half})
-		a.Emit(store, amd64.Mem{Base: to, Disp: 32 * half}, y)
+		a.Emit(
+			amd64.VMOVUPS, y,
+			amd64.Mem{Base: from, Disp: 32 * half},
+		)
+		a.Emit(
+			store,
+			amd64.Mem{Base: to, Disp: 32 * half},
+			y,
+		)
 	}
 	a.Emit(amd64.ADD, from, amd64.Imm(LineBytes))
 	a.Emit(amd64.ADD, to, amd64.Imm(LineBytes))
@@ -193,12 +259,17 @@ func emitPieces(a *amd64.Assembler, rows int, store amd64.Op) {
 	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
 	a.Emit(amd64.JG, row)
 	emitStoreArg(a, bandRow, amd64.R8)
+	emitStoreArg(a, bandStored, amd64.R9)
+	a.Bind(none)
 }
 
 // emitFetchLines emits the prefetch of the next lines of the band that follows.
 func emitFetchLines(a *amd64.Assembler, lines int) {
 	for k := range lines {
-		a.Emit(amd64.PREFETCHT1, amd64.Mem{Base: amd64.R13, Disp: int32(k * LineBytes)})
+		a.Emit(
+			amd64.PREFETCHT1,
+			amd64.Mem{Base: amd64.R13, Disp: int32(k * LineBytes)},
+		)
 	}
 	inside := a.NewLabel()
 	a.Emit(amd64.ADD, amd64.R13, amd64.Imm(lines*LineBytes))
