@@ -66,9 +66,8 @@ var LoadedCopyRoutines = sync.OnceValue(func() *CopyRoutines {
 	for width, x := range transposes {
 		f, ok := LoadRoutine(func(a *amd64.Assembler) error { return x.emit(a, true) })
 		inBand := x
-		if width <= maxHalves {
-			n := halvesRows(int64(width))
-			inBand = transposeBlocks{emitHalves(int64(width)), n / 2, n}
+		if width == 1 {
+			inBand = transposeBlocks{emitHalves, halvesCols, halvesRows}
 		}
 		band, ok2 := LoadRoutine(func(a *amd64.Assembler) error {
 			return emitBand(a, width, int(inBand.cols), amd64.VMOVNTPS, false, inBand.emit)

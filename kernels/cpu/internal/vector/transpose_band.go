@@ -84,6 +84,9 @@ const (
 // lines, and one before.
 const BandStep = 5 * LineBytes
 
+// spreadWidth is the bytes of the shortest elements whose stores may be spread.
+const spreadWidth = 4
+
 // BandRows is how many rows of scratch a band takes, of elements of a width in bytes.
 func BandRows(width int64) int64 { return LineBytes / width }
 
@@ -91,11 +94,11 @@ func BandRows(width int64) int64 { return LineBytes / width }
 // that are gathered.
 func BandBytes(width int64) int64 {
 	bytes := BandRows(width) * BandStep
-	if width > maxHalves {
-		bytes *= 2 // see Spread
-	}
-	if width <= maxHalves {
-		bytes += halvesRows(width) * LineBytes
+	switch {
+	case width >= spreadWidth:
+		bytes *= 2
+	case width == 1:
+		bytes += halvesRows * LineBytes
 	}
 	return bytes
 }
@@ -123,7 +126,7 @@ func (args *BandArgs) Transpose(f *TransposeRoutine, width int64, band BandArgs)
 	switch {
 	case band.Cached:
 		call = f.CachedBand
-	case band.Spread && width > maxHalves:
+	case band.Spread && width >= spreadWidth:
 		call = f.SpreadBand
 	}
 	call.Call(unsafe.Pointer(args))

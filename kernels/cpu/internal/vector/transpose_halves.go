@@ -2,57 +2,41 @@ package vector
 
 import "github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 
-// Bands of elements of one and two bytes are transposed in blocks that are as wide as a vector:
-// n rows of n elements, 16 bytes of each, in the low halves of n registers, and the n rows after
-// these in the high halves, so that a round of interleaving serves both. For the same elements
-// that is half of the interleavings of blocks of 16-byte registers, and a half or a quarter of
-// the stores: for 512 bytes of s8 a model of a Zen 3 (llvm-mca) has 32 cycles and 16 for copies of
-// lines, rather than 64; for as many of bf16 25 and 16, rather than 48.
+// Bands of bytes are transposed in blocks that are as wide as a vector: sixteen rows of sixteen
+// elements in the low halves of registers, and the sixteen rows after these in the high halves,
+// so that a round of interleaving serves both. For the same elements that is half of the
+// interleavings of blocks of 16-byte registers, and a quarter of the stores: for 512 bytes a model
+// of a Zen 3 (llvm-mca) has 32 cycles and 16 for copies of lines, rather than 64.
 //
 // The lines of all rows of a group are first copied next to each other. Four blocks read a
 // line in turn, and rows that lie a multiple of a page apart share one set of the first cache,
 // where no more than eight or twelve lines stay.
 //
-// s8 8192×4096 takes 0.91 of the time on one thread of an Emerald Rapids, bf16 4096² 0.94, and
-// as long as before on two, where the memory bounds it.
+// s8 8192×4096 takes 0.94 of the time on one thread of an Emerald Rapids and 0.97 on two. Elements
+// of two bytes, with eight rows in each half, gain nothing that differs from noise there.
 
-// maxHalves is the bytes of the widest elements whose bands are transposed so. Longer ones have
-// halves of registers in blocks of eight or four rows already.
-const maxHalves = 2
+// halvesRows are the rows of the source in a block, halvesCols the elements of each.
+const halvesRows, halvesCols = 32, 16
 
-// halvesRows are the rows of the source in a block of elements of a width.
-func halvesRows(width int64) int64 { return 32 / width }
-
-// emitHalves is the block of a band of elements of one or two bytes.
-func emitHalves(width int64) func(a *amd64.Assembler, prefetches bool) error {
-	h := halves{n: int(16 / width), low: amd64.VPUNPCKLBW, high: amd64.VPUNPCKHBW}
-	if width == 2 {
-		h.low, h.high = amd64.VPUNPCKLWD, amd64.VPUNPCKHWD
-	}
-	return func(a *amd64.Assembler, _ bool) error {
-		h.Assembler = a
-		EmitLoadArgs(a)
-		h.gather()
-		block := a.NewLabel()
-		a.Bind(block)
-		if h.n == 8 {
-			h.eight()
-		} else {
-			h.sixteen()
-		}
-		a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(16))
-		a.Emit(amd64.ADD, amd64.RDX, amd64.Imm(h.n*BandStep))
-		a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
-		a.Emit(amd64.JG, block)
-		return nil
-	}
+// emitHalves is the block of a band of bytes.
+func emitHalves(a *amd64.Assembler, _ bool) error {
+	h := halves{Assembler: a, low: amd64.VPUNPCKLBW, high: amd64.VPUNPCKHBW}
+	EmitLoadArgs(a)
+	h.gather()
+	block := a.NewLabel()
+	a.Bind(block)
+	h.block()
+	a.Emit(amd64.ADD, amd64.RSI, amd64.Imm(halvesCols))
+	a.Emit(amd64.ADD, amd64.RDX, amd64.Imm(halvesCols*BandStep))
+	a.Emit(amd64.SUB, amd64.RAX, amd64.Imm(1))
+	a.Emit(amd64.JG, block)
+	return nil
 }
 
-// halves emits blocks of n by 2n elements, whose rows lie at RSI, a line apart, and whose columns
-// go to RDX, BandStep apart.
+// halves emits blocks of bytes, whose rows lie at RSI, a line apart, and whose columns go to RDX,
+// BandStep apart.
 type halves struct {
 	*amd64.Assembler
-	n         int
 	low, high amd64.Op // interleave elements of halves of vectors
 }
 
@@ -60,7 +44,7 @@ type halves struct {
 func (h *halves) gather() {
 	emitLoadArg(h.Assembler, amd64.RCX, bandFromStep)
 	emitLoadArg(h.Assembler, amd64.R8, bandGathered)
-	h.Emit(amd64.MOV, amd64.R9, amd64.Imm(2*h.n))
+	h.Emit(amd64.MOV, amd64.R9, amd64.Imm(halvesRows))
 	row := h.NewLabel()
 	h.Bind(row)
 	for half := range 2 {
@@ -82,20 +66,9 @@ func (h *halves) gather() {
 	emitLoadArg(h.Assembler, amd64.RSI, bandGathered)
 }
 
-// eight emits a block of eight by sixteen elements.
-func (h *halves) eight() {
-	for k := range 8 {
-		h.load(k, k)
-	}
-	h.round(0, 4)
-	h.round(8, 2)
-	h.round(0, 1)
-	h.store(0)
-}
-
-// sixteen emits a block of sixteen by 32 elements. It has one register too few for all of the
+// block emits a block. It has one register too few for all of the
 // first round, so that the high halves of that wait where the last columns go.
-func (h *halves) sixteen() {
+func (h *halves) block() {
 	for k := range 8 {
 		h.load(14, k)
 		h.load(15, k+8)
@@ -122,10 +95,10 @@ func (h *halves) sixteen() {
 	}
 }
 
-// load loads 16 bytes of rows k and n+k to register r.
+// load loads 16 bytes of row k, and of the one sixteen after it, to register r.
 func (h *halves) load(r, k int) {
 	line := amd64.Mem{Base: amd64.RSI, Disp: int32(k * LineBytes)}
-	emitLoadHalves(h.Assembler, amd64.Y(r), line, OffsetBy(line, int32(h.n*LineBytes)), 0)
+	emitLoadHalves(h.Assembler, amd64.Y(r), line, OffsetBy(line, halvesRows/2*LineBytes), 0)
 }
 
 // round interleaves the eight registers from one on, those that are apart by some: what is
