@@ -31,15 +31,15 @@ var (
 var targets = []target{
 	{
 		what: "sgemm over the best of OpenBLAS, MKL, oneDNN", families: []string{"sgemm"}, peers: libraries,
-		mean: 1, least: 0.92, cause: "copies of operands take a few percent of large squares, while the kernel is near its peak; before go27 blocks of few terms read and wrote the result again, and before go28 rows that are read in place were not fetched ahead",
+		mean: 1, least: 0.92, cause: "copies of operands take a few percent of large squares, while the kernel is near its peak; before go27 blocks of few terms read and wrote the result again, and before go28 rows that are read in place were not fetched ahead; not known of an Emerald Rapids, where times of one plan differ by a half from second to second, and the kernel alone is near its peak",
 	},
 	{
 		what: "bf16 products over oneDNN", families: []string{"bf16gemm"}, peers: []string{"onednn"},
-		mean: 0.9, cause: "each tile program packs its part of the right operand again (two threads pack all of it twice); without AVX512_BF16 multiply-adds of f32",
+		mean: 0.9, cause: "each tile program packs its part of the right operand again (two threads pack all of it twice); without AVX512_BF16 multiply-adds of f32; on AMX operands and results wait for memory (BenchmarkTiles has the times in caches)",
 	},
 	{
 		what: "int8 products over oneDNN", families: []string{"s8gemm"}, peers: []string{"onednn"},
-		mean: 0.9, cause: "each tile program packs its part of the right operand again; pairs of 16 bits without VNNI",
+		mean: 0.9, cause: "each tile program packs its part of the right operand again; pairs of 16 bits without VNNI; on AMX as bf16",
 	},
 	{
 		what: "row fusions, share of the roof", mean: 0.95,
@@ -65,7 +65,7 @@ var targets = []target{
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
-		mean: 1, cause: "weights are packed in the run, oneDNN's before it; 147 terms of a window of 7×7 are few for the stores of each block; before go27 windows were copied to a matrix; bytes are multiplied as 16 bits without VNNI",
+		mean: 1, cause: "weights are packed in the run, oneDNN's before it; 147 terms of a window of 7×7 are few for the stores of each block; before go27 windows were copied to a matrix; bytes are multiplied as 16 bits without VNNI; on AMX packing weights takes over half of the time where rows are few",
 	},
 	{
 		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,
@@ -80,7 +80,7 @@ var targets = []target{
 	},
 	{
 		what: "fusions of models over torch.compile", families: []string{"model"}, peers: []string{"inductor"},
-		mean: 1.2, least: 0.9, cause: "products of f32 that both do near the peak of the multiply-adds",
+		mean: 1.2, least: 0.9, cause: "products of f32 that both do near the peak of the multiply-adds; weights of bf16 (10) are packed in the run for AMX",
 	},
 	{
 		what: "over TVM MetaSchedule, tuned as long", peers: []string{"tvm"}, mean: 1.2,
