@@ -15,7 +15,9 @@
 // So its bits do not depend on m and n, nor on the lengths that k is divided
 // into: a product of k terms is the same as two of k/2 terms into one result. The
 // kernels round once a term (fused multiply-add); plain Go rounds the product
-// and the sum, or once where its compiler fuses them. Integers wrap.
+// and the sum, or once where its compiler fuses them. Integers wrap. Products of
+// one row and many terms, contiguous in both operands, are the exception: each
+// element is 16 partial sums, which are added at the end (gemv_amd64.go).
 //
 // # Blocking
 //
