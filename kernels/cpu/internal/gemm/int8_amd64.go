@@ -11,9 +11,8 @@ import (
 // Below so many rows or columns most of a tile is padding; vectors are faster.
 const minTileRows = 12
 
-// Of so few terms a tile of sums is stored after two steps at most, and of results of so many
-// columns the lines are not in the first caches: stores take most of the time, and vectors,
-// which spread them, take 0.65 to 0.85 of that of tiles on an Emerald Rapids.
+// Of so few terms a tile of sums is stored after two steps at most, to a result of many
+// columns: vectors take 0.65 to 0.85 of the time of tiles, from memory, on an Emerald Rapids.
 const (
 	fewTileTerms    = 2 * tileRow
 	manyTileColumns = 8 * tileBlock

@@ -322,7 +322,7 @@ func (n *Kernel) nextTileOffset(s *Access) int64 {
 // 0.95 of the time then for rows of 2 to 8 KiB, softmaxes 0.90 to 0.98 for 3 to 12 KiB and
 // 1.04 for 2; both lose 2 to 4 % for 16 KiB, and what has two sweeps up to 11 %.
 //
-// Stores past the caches take the line buffers that prefetches wait for on an Intel core. Rows of
+// Stores past the caches delay prefetches on an Intel core (by times, not by counters). Rows of
 // 4 KiB take 0.71 to 0.83 of the time of the last sweep in softmaxes on one thread and two of an
 // Emerald Rapids where the middle one fetches, 0.79 to 0.82 in layer normalizations; where the last
 // two share it, as much on one thread and 1.4 to 1.9 times that on two.
