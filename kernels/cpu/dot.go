@@ -8,6 +8,7 @@ import (
 	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/dilation"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/symtile"
@@ -89,7 +90,7 @@ func dotAs[T portable.Number](b *block, op symtile.Op, c *accumulator) {
 		Windows: left.windows,
 	}
 	multiply, length := multiplierFor(op, x, how)
-	if f := left.phases; f != nil {
+	if f := left.dilated; f != nil {
 		f.setResult(b, op, c, out)
 		length = max(length, scratchOf(f, x))
 	}
@@ -179,7 +180,7 @@ func runDot[T portable.Number](w *worker, d *dotRun, multiply multiplier[T]) {
 		Windows: d.left.windows,
 		Weights: d.right.weights,
 	}
-	if d.left.phases != nil &&
+	if d.left.dilated != nil &&
 		isFinite(w, d, x, multiply) {
 		runPhases(w, d, x, multiply)
 		w.slots[d.fresh] = 0
@@ -556,7 +557,7 @@ type matrixOperand struct {
 	// Where its rows lie, of a right operand that package gemm packs from there.
 	weights *gemm.Weights
 	// What of it is not between the elements of a dilated array; nil where nothing is.
-	phases *phasedWindows
+	dilated *dilated
 }
 
 // matrix is matrix number i.
@@ -829,7 +830,7 @@ func operandMatrices[T portable.Number](
 	if k == 0 && masked == nil &&
 		readsWindows[T](b.l, op, x) &&
 		x.unpackWindows(sizes, strides, parts) {
-		x.phases = phasesOf(b, op, x, strides, parts)
+		x.dilated = dilatedOf(b, op, x, strides, parts)
 		return x
 	}
 	view := permutedView(sizes, strides, slices.Concat(parts...))
@@ -1230,48 +1231,25 @@ func (g *stridedView) starts() []int {
 	return all
 }
 
-// The windows of a transposed convolution, whose array is dilated, lie on zeros with most of
-// their terms. Which terms do not depends on the place of the window only, and is the same for
-// every few of them: rows of one phase are multiplied by the terms that they have elements
-// for, one place of a window after the other, in the order of the whole product. Of a window
-// of four by four over an array with one zero between elements these are four places:
-//
-//	windows of even rows and columns    windows of odd ones
-//	  x . x .                             . . . .
-//	  . . . .                             . x . x
-//	  x . x .                             . . . .
-//	  . . . .                             . x . x
-//
+// Windows of a dilated array are multiplied phase by phase, by the terms that lie on elements.
 // The sums have the same bits, since what is left out adds zeros to sums that begin with +0,
 // unless the right operand is infinite or NaN somewhere: then nothing is left out.
 
-// phasedWindows are such windows: the dimensions of rows and of terms, in order, of which the
-// last one of rows is multiplied at once, in phases, and the last one of terms.
-type phasedWindows struct {
-	rows, terms []phasedDim
-	by          []int64 // The distance of elements along each unfolded dimension, 1 where it is not dilated.
+// A dilated is a left operand of such windows.
+type dilated struct {
+	dilation.Windows
 	// The slots of how far behind an element the first window begins.
 	slots []int
 	// A zero, and its products with the right operand.
 	zeros *value
 }
 
-// A phasedDim is a dimension of rows or terms.
-type phasedDim struct {
-	size int64
-	from int64 // The stride in the operand.
-	to   int64 // Of rows, that in the result; of terms, the rows of the right operand.
-	// The dilated dimension that it moves along, or −1, and the elements of a step.
-	along int
-	step  int64
-}
-
-// phasesOf is the phases of the left operand of a dot, nil where it is no unfolded array that
-// is dilated, or has too few rows of a phase.
-func phasesOf(
+// dilatedOf is the left operand of a dot as windows of a dilated array, nil where it is none,
+// or has too few rows of a phase.
+func dilatedOf(
 	b *block, dot symtile.Op, x *matrixOperand,
 	strides []int64, parts [][]int64,
-) *phasedWindows {
+) *dilated {
 	unfold := b.l.p.Ops[dot.Args[0]]
 	if unfold.Code != symtile.OpUnfold ||
 		!b.l.packsUnfold(dot.Args[0]) ||
@@ -1284,28 +1262,28 @@ func phasesOf(
 	if pad.Code != hlo.OpPad {
 		return nil
 	}
-	f := &phasedWindows{}
+	f := &dilated{}
 	dims := f.findDims(unfold, pad, strides)
 	if dims == nil {
 		return nil
 	}
 	for _, d := range parts[1] {
-		f.rows = append(f.rows, dims[d])
+		f.Rows = append(f.Rows, dims[d])
 	}
 	for _, d := range parts[2] {
-		f.terms = append(f.terms, dims[d])
+		f.Terms = append(f.Terms, dims[d])
 	}
 	// The terms of a place are contiguous, and rows many enough for the kernels of slabs.
-	inner := f.terms[len(f.terms)-1]
-	if inner.along >= 0 || inner.from != 1 ||
-		!gemm.ReadsWindows[float32](f.rowsAtOnce()) {
+	inner := f.Terms[len(f.Terms)-1]
+	if inner.Along >= 0 || inner.From != 1 ||
+		!gemm.ReadsWindows[float32](f.RowsAtOnce()) {
 		return nil
 	}
 	for k, d := range unfold.Instr.Attrs.Dimensions {
 		low := pad.Instr.Attrs.Padding[d].Low
 		first := pad.Tile[d].Offset.AddConst(-low)
 		f.slots = append(
-			f.slots, b.slot(first.Mod(f.by[k])),
+			f.slots, b.slot(first.Mod(f.By[k])),
 		)
 	}
 	return f
@@ -1313,18 +1291,18 @@ func phasesOf(
 
 // findDims is the dimensions of an unfold of a pad, nil where it dilates none of those that
 // are unfolded, or others.
-func (f *phasedWindows) findDims(unfold, pad symtile.Op, strides []int64) []phasedDim {
-	all := make([]phasedDim, len(unfold.Tile))
+func (f *dilated) findDims(unfold, pad symtile.Op, strides []int64) []dilation.Dim {
+	all := make([]dilation.Dim, len(unfold.Tile))
 	for n, size := range unfold.Tile.Sizes() {
-		all[n] = phasedDim{
-			size:  size,
-			from:  strides[n],
-			along: -1,
+		all[n] = dilation.Dim{
+			Size:  size,
+			From:  strides[n],
+			Along: -1,
 		}
 	}
 	// Dimension d of the pad is dimension n of the unfold, or n and n+1.
 	a := unfold.Instr.Attrs
-	dilated := false
+	hasGaps := false
 	n := 0
 	for d, padding := range pad.Instr.Attrs.Padding {
 		k := indexOf(a.Dimensions, d)
@@ -1332,22 +1310,22 @@ func (f *phasedWindows) findDims(unfold, pad symtile.Op, strides []int64) []phas
 			return nil
 		}
 		if k >= 0 {
-			dilated = dilated || padding.Interior > 0
-			f.by = append(f.by, padding.Interior+1)
+			hasGaps = hasGaps || padding.Interior > 0
+			f.By = append(f.By, padding.Interior+1)
 			steps := [2]int64{
 				a.Window[k].Stride,
 				a.Window[k].Dilation,
 			}
 			for i, by := range steps {
 				x := &all[n+i]
-				x.along = k
-				x.step = by * strideOf(unfold.Tile[n+i])
+				x.Along = k
+				x.Step = by * strideOf(unfold.Tile[n+i])
 			}
 			n++
 		}
 		n++
 	}
-	if !dilated {
+	if !hasGaps {
 		return nil
 	}
 	return all
@@ -1355,7 +1333,7 @@ func (f *phasedWindows) findDims(unfold, pad symtile.Op, strides []int64) []phas
 
 // setResult sets the strides of rows in the result, and of terms in the right operand, and makes
 // the value of zeros.
-func (f *phasedWindows) setResult(
+func (f *dilated) setResult(
 	b *block, op symtile.Op,
 	c *accumulator, out *matrixOperand,
 ) {
@@ -1371,83 +1349,25 @@ func (f *phasedWindows) setResult(
 	}
 	first := len(op.Instr.Attrs.LHSBatch)
 	// Dimensions of a result are those of the batch, of rows and of columns.
-	for k := range f.rows {
-		f.rows[k].to = strides[first+k]
+	for k := range f.Rows {
+		f.Rows[k].To = strides[first+k]
 	}
 	// Those of the right operand are rows of it in the same order.
 	row := int64(1)
-	for k := len(f.terms) - 1; k >= 0; k-- {
-		f.terms[k].to = row
-		row *= f.terms[k].size
+	for k := len(f.Terms) - 1; k >= 0; k-- {
+		f.Terms[k].To = row
+		row *= f.Terms[k].Size
 	}
 }
 
 // scratchOf is the scratch that parts of a product need.
-func scratchOf[T portable.Number](f *phasedWindows, x gemm.Product[T]) int {
+func scratchOf[T portable.Number](f *dilated, x gemm.Product[T]) int {
 	x.Windows = nil
 	// The row of zeros is multiplied by all terms, rows of a phase by those of one place.
 	x.M = 1
 	zeros := x.Scratch()
-	x.M, x.K = f.rowsAtOnce(), f.termsAtOnce()
+	x.M, x.K = f.RowsAtOnce(), f.TermsAtOnce()
 	return max(zeros, x.Scratch())
-}
-
-// period is the rows after which those of the last dimension of rows have the same phase.
-func (f *phasedWindows) period() int64 {
-	last := f.rows[len(f.rows)-1]
-	if last.along < 0 {
-		return 1
-	}
-	by := f.by[last.along]
-	for n := int64(1); n < by; n++ {
-		if n*last.step%by == 0 {
-			return n
-		}
-	}
-	return by
-}
-
-// rowsAtOnce is the rows that are multiplied at once, at most; no phase has more than one row
-// less.
-func (f *phasedWindows) rowsAtOnce() int {
-	last := f.rows[len(f.rows)-1]
-	return int((last.size-1)/f.period()) + 1
-}
-
-// termsAtOnce is the terms that are multiplied at once.
-func (f *phasedWindows) termsAtOnce() int {
-	return int(f.terms[len(f.terms)-1].size)
-}
-
-// A phasedPlace is indices of all dimensions but the last, and where the row or term is.
-type phasedPlace struct {
-	index    [maxRank]int64
-	from, to int64
-}
-
-// next goes to the next place and reports false after the last.
-func (p *phasedPlace) next(dims []phasedDim) bool {
-	for k := len(dims) - 2; k >= 0; k-- {
-		d := dims[k]
-		p.from += d.from
-		p.to += d.to
-		if p.index[k]++; p.index[k] < d.size {
-			return true
-		}
-		p.from -= d.size * d.from
-		p.to -= d.size * d.to
-		p.index[k] = 0
-	}
-	return false
-}
-
-// move adds how far the place is along each dilated dimension.
-func (p *phasedPlace) move(dims []phasedDim, along *[maxRank]int64) {
-	for k, d := range dims[:len(dims)-1] {
-		if d.along >= 0 {
-			along[d.along] += p.index[k] * d.step
-		}
-	}
 }
 
 // isFinite reports whether products of zeros with the right operand are zeros: an infinite
@@ -1457,7 +1377,7 @@ func isFinite[T portable.Number](
 	x gemm.Product[T], multiply multiplier[T],
 ) bool {
 	// The one zero is all terms of the row: its strides are 0.
-	zeros := whole[T](w, d.left.phases.zeros)
+	zeros := whole[T](w, d.left.dilated.zeros)
 	zeros[0] = 0
 	x.A = gemm.Matrix[T]{Data: zeros[:1]}
 	x.B = matrix[T](w, d.right, 0)
@@ -1480,83 +1400,48 @@ func runPhases[T portable.Number](
 	w *worker, d *dotRun,
 	x gemm.Product[T], multiply multiplier[T],
 ) {
-	f := d.left.phases
-	last := f.rows[len(f.rows)-1]
-	period := f.period()
-	var row phasedPlace
-	for more := true; more; more = row.next(f.rows) {
-		if w.stopped() {
-			return
-		}
-		for phase := range min(period, last.size) {
-			// How far behind an element the first term of these windows lies.
-			var along [maxRank]int64
-			for k, s := range f.slots {
-				along[k] = w.slots[s]
-			}
-			row.move(f.rows, &along)
-			if last.along >= 0 {
-				along[last.along] += phase * last.step
-			}
-			x.M = int((last.size-1-phase)/period) + 1
-			at := row
-			at.from += phase * last.from
-			at.to += phase * last.to
-			runPhase(w, d, x, multiply, at, &along)
-		}
+	f := d.left.dilated
+	var behind dilation.Distance
+	for k, s := range f.slots {
+		behind[k] = w.slots[s]
 	}
+	x.Windows = nil
+	x.Panels = int(d.right.panels)
+	f.Each(&behind, func(p *dilation.Phase) bool {
+		if w.stopped() {
+			return false
+		}
+		runPhase(w, d, x, multiply, p)
+		return true
+	})
 }
 
 // runPhase multiplies rows of one phase by the terms that they have elements for.
 func runPhase[T portable.Number](
 	w *worker, d *dotRun,
 	x gemm.Product[T], multiply multiplier[T],
-	row phasedPlace, along *[maxRank]int64,
+	p *dilation.Phase,
 ) {
-	f := d.left.phases
-	// Rows of one phase are a period apart in the operand and in the result.
-	last := f.rows[len(f.rows)-1]
-	period := f.period()
+	f := d.left.dilated
 	a := matrix[T](w, d.left, 0)
 	b := matrix[T](w, d.right, 0)
 	x.C = matrix[T](w, d.out, 0)
-	x.Windows = nil
-	x.C.Data = x.C.Data[row.to:]
-	x.C.Row = int(period * last.to)
-	a.Row = int(period * last.from)
+	x.C.Data = x.C.Data[p.To:]
+	from, to := f.Strides()
+	a.Row, x.C.Row = int(from), int(to)
 	a.Col = 1
-	x.Panels = int(d.right.panels)
-	k := f.termsAtOnce()
-	// Places are in the order of terms.
-	var term phasedPlace
-	for more := true; more; more = term.next(f.terms) {
-		if !f.hasElements(&term, along) {
-			continue
-		}
-		x.K = k
+	x.M, x.K = p.Rows, f.TermsAtOnce()
+	f.EachTerm(p, func(from, to int64) {
 		x.A, x.B = a, b
-		x.A.Data = a.Data[row.from+term.from:]
-		x.B.Data = b.Data[term.to*int64(b.Row):]
+		x.A.Data = a.Data[p.From+from:]
+		x.B.Data = b.Data[to*int64(b.Row):]
 		multiply(x, packingScratch[T](w))
 		x.Fresh = false
-	}
+	})
 	if x.Fresh { // all terms are zeros
 		x.K = 0
 		multiply(x, nil)
 	}
-}
-
-// hasElements reports whether a term lies on elements of the dilated array.
-func (f *phasedWindows) hasElements(term *phasedPlace, along *[maxRank]int64) bool {
-	// Distances add up: that of the window, and that of the term within it.
-	at := *along
-	term.move(f.terms, &at)
-	for k, by := range f.by {
-		if at[k]%by != 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // collapse sets the extents and strides of the parts and reports whether each
