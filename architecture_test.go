@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"bench/lookup":      {"cache", "kernels", "kernels/cpu", "query", "serve", "symtile/hlo", "tuner"},
 	"bench/models":      {"cache", "kernels", "kernels/cpu", "kernels/executable", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
 	"bench/oracle":      {"cache", "cost", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "testdata/hlo", "tuner"},
-	"bench/peers":       {"cache", "kernels", "kernels/check", "kernels/cpu", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
+	"bench/peers":       {"cache", "kernels", "kernels/check", "kernels/cpu", "kernels/cpu/sheet", "symtile", "symtile/hlo", "symtile/partition", "tuner"},
 	"bench/symbolic":    {"symtile/index"},
 	"cache":             {},
 	"cmd/libtilewright": {"kernels", "kernels/cpu", "query", "serve", "tuner"},

@@ -5,6 +5,8 @@ import (
 	"os"
 	"slices"
 	"strings"
+
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 )
 
 // The table of docs/performance.md stands between these two lines.
@@ -13,17 +15,77 @@ const (
 	summaryEnds   = "<!-- until here -->\n"
 )
 
-// summary is the table of goals of every processor.
+// summary is how every processor stands to the goals, and why goals are missed.
 func summary(all []processor) string {
 	p := &page{}
-	for k, x := range all {
-		if k > 0 {
-			p.line("")
+	head := []string{"times as fast, or share of the roof", "goal"}
+	for _, x := range all {
+		head = append(head, x.measured.title())
+	}
+	p.columns(head...)
+	for _, t := range targets {
+		row := []string{t.what, t.goal()}
+		for _, x := range all {
+			row = append(row, t.standing(x.measured))
 		}
-		p.line("On %s, %s, by medians of ratios within a round:\n", x.measured.machine, x.measured.revisions())
-		p.WriteString(x.measured.goals())
+		p.row(row...)
+	}
+	p.line("\nWhy goals are missed, as far as it is known:\n")
+	for _, t := range targets {
+		if t.isMissed(all) && t.cause != "" {
+			p.line("* **%s**: %s.", t.what, t.cause)
+		}
 	}
 	return p.String()
+}
+
+// standing says how the cases stand, a line for each number of threads.
+func (t target) standing(r *results) string {
+	var lines []string
+	for _, n := range r.threads() {
+		text, met := t.cell(r, n)
+		if !met {
+			text = "**" + text + "**"
+		}
+		lines = append(lines, text)
+	}
+	if strings.Trim(strings.Join(lines, ""), "–") == "" {
+		return "–"
+	}
+	return strings.Join(lines, "<br>")
+}
+
+// isMissed reports whether some processor misses the goal with some number of threads.
+func (t target) isMissed(all []processor) bool {
+	return slices.ContainsFunc(all, func(x processor) bool {
+		return slices.ContainsFunc(x.measured.threads(), func(n int) bool {
+			_, met := t.cell(x.measured, n)
+			return !met
+		})
+	})
+}
+
+// title names the processor as its sheet does, the revisions, and the numbers of threads, one
+// below the other, of each cell.
+func (r *results) title() string {
+	var threads []string
+	for _, n := range r.threads() {
+		threads = append(threads, fmt.Sprintf("threads=%d", n))
+	}
+	return fmt.Sprintf("%s, %s: %s", r.processorName(), r.revisions(), strings.Join(threads, ", "))
+}
+
+// processorName is the name of the sheet of the processor, or what winners are keyed by.
+func (r *results) processorName() string {
+	var family, model, stepping int
+	id, _, _ := strings.Cut(r.machine, " ")
+	vendor, numbers, _ := strings.Cut(id, "-")
+	fmt.Sscanf(numbers, "%d-%d-%d", &family, &model, &stepping)
+	s, ok := sheet.Of(sheet.Processor{Vendor: vendor, Family: family, Model: model, Stepping: stepping})
+	if !ok {
+		return r.machine
+	}
+	return s.Name
 }
 
 // revisions names the revisions of the backend that were measured.
@@ -35,7 +97,7 @@ func (r *results) revisions() string {
 		}
 	}
 	slices.Sort(all)
-	return "backend revision " + strings.Join(all, " and ")
+	return strings.Join(all, " and ")
 }
 
 // threads lists the numbers of threads that there are cases with.

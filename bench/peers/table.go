@@ -185,7 +185,7 @@ func (r *results) markdown() string {
 			p.line("* %s: not measured, there is no driver (it is made of %s)", d.title, d.needs)
 		}
 	}
-	p.line("\nMeasured with %s.", r.revisions())
+	p.line("\nMeasured with backend revision %s.", r.revisions())
 	r.loadWarning(p)
 	p.line("\n### Goals\n")
 	p.WriteString(r.goals())
