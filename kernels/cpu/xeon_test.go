@@ -13,7 +13,7 @@ import (
 	"github.com/tilewright/tilewright/symtile"
 )
 
-// xeon is the machine of a review (docs/performance.md, What a review on a Xeon found): two
+// xeon is the machine of a review (docs/cpu.md, What a review on a Xeon found): two
 // cores of a Granite Rapids, of whose last cache a hypervisor lists some bytes.
 func xeon(t *testing.T, listed int64) *Priced {
 	t.Helper()
