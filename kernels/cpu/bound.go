@@ -455,7 +455,7 @@ func (w *programBounds) dot(n int, runs float64) {
 // arrays counts each byte of the arrays once.
 func (w *programBounds) arrays(b *bounds) {
 	clear(w.distinct)
-	last := float64(b.x.spec.last)
+	past := float64(b.x.past)
 	for i := range w.c.traffic.accesses {
 		a := &w.c.traffic.accesses[i]
 		if w.again[a.op] ||
@@ -468,7 +468,7 @@ func (w *programBounds) arrays(b *bounds) {
 		case a.array >= 0:
 			d := &w.distinct[1+a.array]
 			*d = max(*d, bytes)
-		case b.past || a.bytes >= last/2:
+		case b.past || a.bytes >= past:
 			w.counts.late += bytes // through the outermost level alone, if it is written so
 		default:
 			w.distinct[0] += 2 * bytes
@@ -605,7 +605,7 @@ func (w *programBounds) base(b *bounds) float64 {
 		switch {
 		case n == 0:
 			add(k.touched / x.bandwidth[0])
-		case outermost && x.kept():
+		case outermost && x.kept:
 		case outermost:
 			add((afar + k.late) / x.bandwidth[n])
 		default:

@@ -81,6 +81,7 @@ func (b *Backend) spec() deviceSpec {
 	spec.fetch = b.prior.sheet.FetchBytes
 	spec.fetchPastRow = b.prior.sheet.FetchPastRow
 	spec.fetchPass = b.prior.sheet.FetchPass
+	spec.past = b.prior.sheet.PastBytes
 	spec.places = b.prior.sheet.ReadPlaces
 	spec.spread = b.prior.sheet.SpreadStores == 1
 	spec.sumPlaces = b.prior.sheet.SumPlaces

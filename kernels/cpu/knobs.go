@@ -32,7 +32,7 @@ var knobs = kernels.KnobTable[*facts]{
 	{Name: "f16", Priced: true, Min: 0, Max: 1, Absent: "0: dots of f16 are multiply-adds of f32, the same bits on every processor; 1: tiles (AMX-FP16), where the processor has them", Offers: offerF16},
 	{Name: "online", Priced: true, Min: 0, Max: 1, Default: 1, Absent: "1: a maximum of rows and what is summed with it, or a mean and a variance, take one loop over their tiles, not one each"},
 	{Name: "rows", Min: 0, Max: 1, Default: 1, Absent: "1: where machine code can, all of a row before the next, not all of a tile instruction by instruction"},
-	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache: they are written past the caches", Offers: offerStreams},
+	{Name: "stream", Priced: true, Min: 0, Max: 1, Absent: "1 for arrays of at least half the last cache, or as many bytes as the sheet of the processor says: they are written past the caches", Offers: offerStreams},
 	{Name: "ahead", Min: 0, Max: 1 << 16, Absent: "bytes fetched ahead: 1024, a row but at least 4096 where it takes several passes; what the sheet of the processor says, and a row more in several passes; 0 where no rows are written but columns from memory summed, 512 then, and where the sheet says at how many places several arrays are read", Offers: offerAhead},
 	{Name: "prefetch", Min: 0, Max: 64, Absent: "ahead= says how far; else whole rows fetched ahead"},
 	{Name: "strip", Min: 64, Max: 4096, Default: stripLength, Absent: "1024 elements computed at a time where a row is not one machine function", Offers: offerStrips},
@@ -88,9 +88,7 @@ func (x *pricer) facts() *facts {
 	if x.halves != nil && f.half != noHalf {
 		f.halves = x.halves(f.half)
 	}
-	f.dot = slices.ContainsFunc(x.p.Ops, func(op symtile.Op) bool {
-		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
-	})
+	f.dot = hasDot(x.p)
 	for _, op := range x.p.Ops {
 		f.math = f.math || op.Code == hlo.OpReduce || op.Code.Elementwise()
 		if op.Code.Elementwise() && isLoop(op.Instr) {
@@ -249,11 +247,12 @@ const (
 // of the result begin with lines (gemm.Product.Past); with other tiles the knob does nothing.
 func offerStreams(f *facts) []int64 {
 	inside := beyondSecond * float64(f.spec.Second)
+	past := f.longest >= float64(f.spec.pastFrom(f.dot))
 	switch {
-	case f.writes <= inside ||
+	case f.writes <= inside && !past ||
 		f.dot && f.counts.products > shortTerms*f.writes/bytesOfF32:
 		return nil
-	case 2*f.longest >= float64(f.spec.last):
+	case past:
 		return throughCache
 	}
 	return pastCaches

@@ -9,6 +9,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -49,14 +50,16 @@ func TestOffers(t *testing.T) {
 // of the last one, and none within it.
 func TestStreamsWhateverIsListed(t *testing.T) {
 	for _, c := range []struct {
-		rows, last int64
-		offered    []int64
+		rows, last, past int64
+		offered          []int64
 	}{
-		{256, 32 << 20, nil}, // 1 MiB
-		{1024, 4 << 20, throughCache},
-		{1024, 32 << 20, pastCaches},
-		{1024, 480 << 20, pastCaches},
-		{4096, 480 << 20, pastCaches},
+		{256, 32 << 20, 0, nil}, // 1 MiB
+		{1024, 4 << 20, 0, throughCache},
+		{1024, 32 << 20, 0, pastCaches},
+		{1024, 32 << 20, 4 << 20, throughCache},
+		{512, 32 << 20, 4 << 20, nil},
+		{1024, 480 << 20, 0, pastCaches},
+		{4096, 480 << 20, 0, pastCaches},
 	} {
 		text := fmt.Sprintf("x = f32[%d,1024] parameter(0)\nr = f32[%d,1024] exponential(x)", c.rows, c.rows)
 		x, err := newPricer(kerneltest.Program(t, text), New().Identity(), unknownPrior())
@@ -64,9 +67,52 @@ func TestStreamsWhateverIsListed(t *testing.T) {
 			t.Fatal(err)
 		}
 		f := x.facts()
-		f.spec.Second, f.spec.last = 1<<20, c.last
+		f.spec.Second, f.spec.last, f.spec.past = 1<<20, c.last, c.past
 		if got := offerStreams(f); !slices.Equal(got, c.offered) {
 			t.Errorf("%d rows, %d bytes listed: %v, not %v", c.rows, c.last, got, c.offered)
+		}
+	}
+}
+
+// Where the sheet says how large outputs are that are best written past the caches, plans
+// without the knob write those so, and are cheaper than plans that do not; but products' outputs.
+func TestPastBytes(t *testing.T) {
+	s, err := sheet.Find("Emerald Rapids")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Cores = 2
+	x := NewPriced(s)
+	for _, c := range []struct {
+		text string
+		past bool
+	}{
+		{turned("f32[1024,1024]"), true},
+		{turned("f32[512,512]"), false},
+		{"x = f32[1024,1024] parameter(0)\nr = f32[1024,1024] exponential(x)", true},
+		{`x = f32[1024,64] parameter(0)
+y = f32[64,1024] parameter(1)
+r = f32[1024,1024] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`, false},
+	} {
+		p := kerneltest.Program(t, c.text)
+		plan, err := x.Default(t.Context(), p)
+		if err != nil || storesPast(t, x, p, plan) != c.past {
+			t.Errorf("%s: %s is written past the caches: not %v (%v)", c.text, plan, c.past, err)
+		}
+		pricer, err := x.Pricer(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		price := func(plan kernels.Plan) float64 {
+			terms := pricer.Terms()
+			price := kernels.Price{Seconds: make([]float64, len(terms.Names))}
+			if err := pricer.Price(plan, &price); err != nil {
+				t.Fatal(err)
+			}
+			return price.Total(&terms)
+		}
+		if c.past && price(plan.With("stream", 1)) >= price(plan.With("stream", 0)) {
+			t.Errorf("%s: %s is not cheaper past the caches", c.text, plan)
 		}
 	}
 }

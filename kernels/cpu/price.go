@@ -152,7 +152,9 @@ type pricer struct {
 	divided []int
 	// Of the device of another backend, whose knobs are not known.
 	foreign bool
-	half    half // of all dots
+	past    int64 // bytes of an output that is written past the caches by default
+	kept    bool  // all arrays are in the last cache from the run before
+	half    half  // of all dots
 	// The values of its knob that are offered; nil: none.
 	halves func(half) []int64
 	wide   bool // row kernels may have vectors of 512 bits
@@ -251,6 +253,9 @@ func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, erro
 			return nil, err
 		}
 	}
+	x.spec.past = prior.sheet.PastBytes
+	x.past = x.spec.pastFrom(hasDot(p))
+	x.kept = x.stays()
 	x.flops = prior.flops(x.spec.vector)
 	x.slowness = prior.slowness()
 	x.bandwidth = prior.bandwidth(d.Levels)
@@ -450,7 +455,7 @@ func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
 		t[termLoops] += partialSumCost * k.reduced * (parts + sumCopies) * 2 / x.flops
 	}
 	t[termNarrow] = k.starts * startSeconds / lanes
-	if !x.kept() {
+	if !x.kept {
 		t[termNarrow] = k.late * lateSeconds / lanes
 	}
 	t[termScratch] = base * (x.spilled(k) - 1)
@@ -459,10 +464,15 @@ func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
 	}
 }
 
-// kept reports whether all arrays take half of the last cache at most, where they are from
-// the run before.
-func (x *pricer) kept() bool {
-	return 2*x.plain.traffic.bytes <= float64(x.spec.last)
+// stays reports whether all arrays take half of the last cache at most, where they are from
+// the run before, and that cache is faster than memory: it is not where outputs of that size
+// are best written past it.
+func (x *pricer) stays() bool {
+	t := &x.plain.traffic
+	past := slices.ContainsFunc(t.accesses, func(a arrayAccess) bool {
+		return a.array < 0 && a.bytes >= float64(x.past)
+	})
+	return !past && 2*t.bytes <= float64(x.spec.last)
 }
 
 // dotShares is shares for programs that are mostly dots, with the packing of their
@@ -544,13 +554,12 @@ func (x *pricer) memory(
 		return
 	}
 	c.traffic.order(c, float64(plan.Knob("group", 1)))
-	c.traffic.past(plan, x.spec.last)
-	kept := x.kept()
+	c.traffic.past(plan, x.past)
 	wasted := max(1, memoryLine/2/max(k.innerRun, 1))
 	t[0] = k.touched / (x.bandwidth[0] * lanes)
 	for n := 1; n < len(levels); n++ {
 		rate := x.bandwidth[n] * lanes
-		if kept && n == len(levels)-1 {
+		if x.kept && n == len(levels)-1 {
 			t[n] = c.traffic.pastBytes() / rate
 			break
 		}

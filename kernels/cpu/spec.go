@@ -7,6 +7,8 @@ import (
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/sheet"
+	"github.com/tilewright/tilewright/symtile"
+	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
 // A deviceSpec is the part of a device's description that prices, offers and the
@@ -16,6 +18,9 @@ type deviceSpec struct {
 	// Last is the bytes of the last cache, shared by all lanes, as far as they are
 	// believed.
 	last int64
+	// Outputs of so many bytes are best written past the caches; 0: of half the last one. It
+	// was measured of what moves and computes rows, not of dots.
+	past int64
 	// Vector is the bits of a vector.
 	vector int64
 	// Rows may have vectors of 64 bytes.
@@ -63,6 +68,23 @@ func deviceSpecOf(d kernels.Device) deviceSpec {
 	c.Caches = c.Caches.Filled()
 	c.last = cmp.Or(c.last, int64(c.Second))
 	return c
+}
+
+// pastFrom is the bytes from which on an output of a program, with products or without, is
+// written past the caches where the plan does not say (stream).
+func (c deviceSpec) pastFrom(dot bool) int64 {
+	half := (c.last + 1) / 2
+	if c.past == 0 || dot {
+		return half
+	}
+	return min(c.past, half)
+}
+
+// hasDot reports whether a program has a product.
+func hasDot(p *symtile.Program) bool {
+	return slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
+		return op.Code == hlo.OpDot || op.Code == hlo.OpScaledDot
+	})
 }
 
 // What is believed of a cache that lanes share and nobody measured: 16 MiB a lane, and

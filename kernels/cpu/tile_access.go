@@ -812,10 +812,10 @@ func (l *lowering) storedByOthers(r symtile.Root, v *value) bool {
 
 // storesNonTemporal reports whether an output is written past the caches: by
 // default if it takes at least half of the last-level cache, where it would
-// evict what is still needed.
+// evict what is still needed, or as much as the sheet of the processor says.
 func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 	def := int64(0)
-	if 2*shape.Bytes() >= l.spec.last {
+	if shape.Bytes() >= l.spec.pastFrom(hasDot(l.p)) {
 		def = 1
 	}
 	return l.knob("stream", def) == 1

@@ -404,13 +404,13 @@ func (t *traffic) order(c *counter, group float64) {
 }
 
 // past decides which outputs are written past the caches: as the knob stream= says,
-// or those with half the bytes of the last cache.
-func (t *traffic) past(plan kernels.Plan, last int64) {
+// or those with so many bytes.
+func (t *traffic) past(plan kernels.Plan, from int64) {
 	knob := plan.Knob("stream", -1)
 	for i := range t.accesses {
 		if a := &t.accesses[i]; a.array < 0 {
 			a.past = knob == 1 ||
-				knob < 0 && a.bytes >= float64(last)/2
+				knob < 0 && a.bytes >= float64(from)
 		}
 	}
 }

@@ -73,6 +73,10 @@ type Sheet struct {
 	// SpreadStores is 1 where stores of a transpose past the caches are best spread among the
 	// reads of what comes next.
 	SpreadStores int64 `json:"spread_stores,omitempty"`
+	// PastBytes is how large an output is that is best written past the caches though the last
+	// one would hold it: what reads it and what is written come from there as slowly as from
+	// memory.
+	PastBytes int64 `json:"past_bytes,omitempty"`
 	// UnderflowCycles is how much longer an operation takes that has a result too small for a
 	// normal number.
 	UnderflowCycles float64 `json:"underflow_cycles,omitempty"`
