@@ -511,15 +511,8 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 			})
 		}
 	}
-	chain := m.chain(regs)
-	pinConstants(a, chain)
-	row := a.NewLabel()
-	a.Bind(row)
-	a.Emit(
-		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
-	)
 	loop := &amd64.Loop{
-		Chain:    chain,
+		Chain:    m.chain(&amd64.Chain{}, regs),
 		Counter:  amd64.RAX,
 		Pointers: pointers,
 		Width:    int(m.lanes()),
@@ -532,6 +525,16 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 		},
 		SpillSlots: stripSpills,
 	}
+	longer := m.longerLoops(loop, regs, l.wideStrips())
+	if len(longer) == 0 {
+		pinConstants(a, loop)
+	}
+	row := a.NewLabel()
+	a.Bind(row)
+	a.Emit(
+		amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI},
+	)
+	emitLonger(a, longer, loop)
 	if loop.Emit(a) != nil {
 		return nil, false
 	}
@@ -575,24 +578,127 @@ func (m *stripFunction) emitNextRow(
 // allow it.
 const stripCopies = 2
 
-// pinConstants gives constants of a chain, those with most uses first, the registers that it
-// does not need: one is for the mask of its last round, two for that of elements of four bytes.
-func pinConstants(a *amd64.Assembler, c *amd64.Chain) {
+// wideStrips reports whether strip functions have vectors of 64 bytes.
+func (l *lowering) wideStrips() bool {
+	return l.spec.wide && l.knob("width", 512) == 512
+}
+
+// longerLoops are the loops over more elements at once than one of a function has, which
+// leaves the rest of a row to it: over elements of one byte in lanes of one, over vectors of
+// 64 bytes, or both.
+func (m *stripFunction) longerLoops(
+	loop *amd64.Loop, regs map[*value]amd64.Reg, wide bool,
+) (list []amd64.Loop) {
+	add := func(c *amd64.Chain, width int, wide bool) {
+		longer := *loop
+		longer.Chain, longer.Width, longer.Wide = c, width, wide
+		bytes := int64(32)
+		if wide {
+			bytes *= 2
+		}
+		// A loop that no row is long enough for is left out.
+		if m.row > 0 {
+			longer.Copies = int(min(int64(loop.Copies), m.row*int64(width)/bytes))
+		}
+		if longer.Copies > 0 {
+			list = append(list, longer)
+		}
+	}
+	bytes := m.inBytes()
+	switch {
+	case bytes && wide:
+		add(m.byteChain(amd64.NewWideChain(), regs), 1, true)
+		fallthrough
+	case bytes:
+		add(m.byteChain(&amd64.Chain{}, regs), 1, false)
+	case wide:
+		add(m.chain(amd64.NewWideChain(), regs), loop.Width, true)
+	}
+	return list
+}
+
+// emitLonger emits the loops over more elements at once that have code, after which the loop of
+// one function has one vector at a time. Where there is none of them it has its constants in
+// registers.
+func emitLonger(a *amd64.Assembler, longer []amd64.Loop, loop *amd64.Loop) {
+	for k := range longer {
+		before := a.Mark()
+		pinConstants(a, &longer[k])
+		if _, err := longer[k].EmitRounds(a); err != nil {
+			a.Undo(before)
+			continue
+		}
+		loop.Copies = 1
+	}
+	if len(longer) > 0 && loop.Copies > 1 {
+		pinConstants(a, loop)
+	}
+}
+
+// inBytes reports whether all elements that a function reads and writes are bytes in arrays,
+// and all of its operations have code for lanes of one byte.
+func (m *stripFunction) inBytes() bool {
+	for _, v := range m.all() {
+		if !v.moves() || !vector.IsByte(v.stored()) {
+			return false
+		}
+	}
+	return !slices.ContainsFunc(m.list, func(p *pointwiseOp) bool {
+		return !vector.HasBytes(p.instr)
+	})
+}
+
+// byteChain is the run on one vector of each value, in lanes of one byte.
+func (m *stripFunction) byteChain(
+	c *amd64.Chain, regs map[*value]amd64.Reg,
+) *amd64.Chain {
+	at := map[*value]amd64.Value{}
+	for _, v := range m.reads {
+		from := amd64.Mem{Base: regs[v]}
+		at[v] = c.Load(amd64.VMOVUPS, from, 32)
+	}
+	for _, p := range m.list {
+		x := make([]amd64.Value, len(p.args))
+		for k, v := range p.args {
+			if v.number != nil && at[v] == 0 {
+				at[v] = vector.ConstByte(c, uint8(*v.number))
+			}
+			x[k] = at[v]
+		}
+		at[p.out] = vector.EmitBytes(c, p.instr, x)
+		if slices.Contains(m.writes, p.out) {
+			to := amd64.Mem{Base: regs[p.out]}
+			c.Store(amd64.VMOVUPS, to, 32, at[p.out])
+		}
+	}
+	return c
+}
+
+// pinConstants gives constants of the chain of a loop, those with most uses first, the
+// registers that it does not need: one is for the mask of its last round, two for that of
+// elements of four bytes.
+func pinConstants(a *amd64.Assembler, loop *amd64.Loop) {
 	const others = 5
-	free := 16 - others - stripCopies*c.Pressure()
+	c := loop.Chain
+	free := 16 - others - loop.Copies*c.Pressure()
 	for n, k := range c.Constants() {
 		if n >= free {
 			break
 		}
 		r := amd64.Y(14 - n)
-		a.LoadConstant(k, r)
+		if loop.Wide {
+			a.LoadWideConstant(k, r)
+		} else {
+			a.LoadConstant(k, r)
+		}
 		c.PinConstant(k, r)
 	}
 }
 
 // chain is the run on one vector of each value.
-func (m *stripFunction) chain(regs map[*value]amd64.Reg) *amd64.Chain {
-	c := &amd64.Chain{}
+func (m *stripFunction) chain(
+	c *amd64.Chain, regs map[*value]amd64.Reg,
+) *amd64.Chain {
 	at := map[*value]amd64.Value{}
 	for _, v := range m.reads {
 		from := amd64.Mem{Base: regs[v]}

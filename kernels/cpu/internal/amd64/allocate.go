@@ -42,6 +42,9 @@ func (c *Chain) Emit(a *Assembler, p Placement) error {
 	if e.mask != 0 && e.copies != 1 {
 		return fmt.Errorf("chain: a mask goes with one copy, not %d", e.copies)
 	}
+	if c.wide && !e.wide {
+		return errors.New("chain: it is for vectors of 64 bytes")
+	}
 	if err := e.reserve(p); err != nil {
 		return err
 	}

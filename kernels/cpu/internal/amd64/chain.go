@@ -10,14 +10,20 @@ import "fmt"
 type Chain struct {
 	steps []step
 	pins  []Reg // of the pinned values
+	wide  bool  // It is emitted wide only.
 	err   error
 }
+
+// NewWideChain returns a chain that is emitted wide only, see Placement.Wide: it may have
+// instructions that vectors of 64 bytes alone have, where others take several.
+func NewWideChain() *Chain { return &Chain{wide: true} }
 
 // Reset empties the chain, whose memory the next one uses. Values of before do
 // not belong to it any more.
 func (c *Chain) Reset() {
 	c.steps = c.steps[:0]
 	c.pins = c.pins[:0]
+	c.wide = false
 	c.err = nil
 }
 

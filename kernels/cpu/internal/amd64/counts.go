@@ -11,9 +11,9 @@ var onesOfNibbles = [8]uint32{
 	0x02010100, 0x03020201, 0x03020201, 0x04030302,
 }
 
-// onesOfBytes returns the ones of each byte (Mula, Kurz and Lemire, Faster population counts
+// OnesOfBytes returns the ones of each byte (Mula, Kurz and Lemire, Faster population counts
 // using AVX2 instructions, 2018).
-func (c *Chain) onesOfBytes(x Value) Value {
+func (c *Chain) OnesOfBytes(x Value) Value {
 	table := c.table32(&onesOfNibbles)
 	nibbles := c.Const32(0x0f0f0f0f)
 	low := c.Do(VPAND, x, nibbles)
@@ -25,9 +25,21 @@ func (c *Chain) onesOfBytes(x Value) Value {
 	)
 }
 
+// powersOfBytes are the powers of two below 2^8, and zeros, for VPSHUFB.
+var powersOfBytes = [8]uint32{
+	0x08040201, 0x80402010, 0, 0,
+	0x08040201, 0x80402010, 0, 0,
+}
+
+// PowersOfBytes returns 2^k modulo 2^8 of each byte, of which k is the low four bits; 0 where
+// the first bit is set.
+func (c *Chain) PowersOfBytes(x Value) Value {
+	return c.Do(VPSHUFB, c.table32(&powersOfBytes), x)
+}
+
 // Ones32 returns the number of ones in each lane of 32 bits.
 func (c *Chain) Ones32(x Value) Value {
-	pairs := c.Do(VPMADDUBSW, c.onesOfBytes(x), c.Const32(0x01010101))
+	pairs := c.Do(VPMADDUBSW, c.OnesOfBytes(x), c.Const32(0x01010101))
 	return c.Do(VPMADDWD, pairs, c.Const32(0x00010001))
 }
 

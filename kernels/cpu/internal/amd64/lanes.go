@@ -16,10 +16,13 @@ func (c *Chain) StoreLow(to Mem, v Value) { c.Store(VMOVUPS, to, 16, c.packed(v)
 // spread returns lanes of 64 bits whose low halves are four elements of 32 bits.
 func (c *Chain) spread(x Value) Value { return c.Do(VPMOVZXDQ, x) }
 
-// packed returns the low halves of the lanes of v, in 16 bytes.
+// packed returns the low halves of the lanes of v, in half of a vector.
 func (c *Chain) packed(v Value) Value {
 	if s := c.stepOf(v); s != nil && s.kind == plainStep && s.op == VPMOVZXDQ {
 		return s.args[0].value
+	}
+	if c.wide {
+		return c.Do(VPMOVQD, v)
 	}
 	low := c.Do(VEXTRACTI128, v, Imm(0))
 	high := c.Do(VEXTRACTI128, v, Imm(1))
@@ -90,6 +93,9 @@ const (
 // Float64FromInt64 returns s64, or u64, as f64, rounded to nearest even. Both halves are
 // exact as floats, and their sum is rounded once.
 func (c *Chain) Float64FromInt64(x Value, signed bool) Value {
+	if c.wide && signed {
+		return c.Do(VCVTQQ2PD, x)
+	}
 	low := c.Do(VPOR, c.Do(VPAND, x, c.Const64(1<<32-1)), c.Const64(bits52))
 	bias := uint64(bits84)
 	if signed {
@@ -102,17 +108,32 @@ func (c *Chain) Float64FromInt64(x Value, signed bool) Value {
 }
 
 // OddFromInt64 returns s64 as f32 in the low halves, rounded to odd. Integers of more than
-// 53 bits get the bits that an f64 has not into the lowest that it has.
-func (c *Chain) OddFromInt64(x Value) Value { return c.OddFromFloat64(c.exactInt64(x)) }
+// 53 bits get the bits that an f64 has not into the lowest that it has. The f64 is no number
+// that f32 has to round to its smallest ones, so that the bits that f32 has not may be put
+// into the lowest that it has, too.
+func (c *Chain) OddFromInt64(x Value) Value {
+	exact := c.exactInt64(x)
+	return c.LowFromFloat64(c.sticky(exact, 1<<29-1))
+}
+
+// sticky returns lanes of 64 bits without their low bits, the lowest that is left set where
+// one of these was.
+func (c *Chain) sticky(x Value, low uint64) Value {
+	s := c.Do(VPADDQ, c.Do(VPAND, x, c.Const64(low)), c.Const64(low))
+	return c.Do(VPAND, c.Do(VPOR, x, s), c.Const64(^low))
+}
 
 // LowFromInt64 returns s64 as f32 in the low halves, rounded to nearest even.
-func (c *Chain) LowFromInt64(x Value) Value { return c.LowFromFloat64(c.exactInt64(x)) }
+func (c *Chain) LowFromInt64(x Value) Value {
+	if c.wide {
+		return c.spread(c.Do(VCVTQQ2PS, x))
+	}
+	return c.LowFromFloat64(c.exactInt64(x))
+}
 
 // exactInt64 returns s64 as f64, rounded to odd where it has more than 53 bits.
 func (c *Chain) exactInt64(x Value) Value {
-	const low = 1<<11 - 1
-	sticky := c.Do(VPADDQ, c.Do(VPAND, x, c.Const64(low)), c.Const64(low))
-	sticky = c.Do(VPAND, c.Do(VPOR, x, sticky), c.Const64(^uint64(low)))
+	sticky := c.sticky(x, 1<<11-1)
 	above := c.Do(VPSRLQ, c.Do(VPADDQ, x, c.Const64(1<<53)), Imm(54))
 	fits := c.Do(VPCMPEQQ, above, c.Const64(0))
 	x = c.Do(VBLENDVPD, sticky, x, fits)

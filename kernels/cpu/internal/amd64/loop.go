@@ -8,7 +8,7 @@ type Loop struct {
 	Chain    *Chain
 	Counter  Reg       // elements to do, 0 or more; 0 afterwards
 	Pointers []Pointer // advanced after every round but the masked one
-	Width    int       // bytes of an element of a vector: 4 or 8
+	Width    int       // bytes of an element of a vector: 4 or 8, of EmitRounds also 1
 	Copies   int       // at most; fewer if the registers do not hold them
 	Scratch  Reg       // a general register, for the masked round
 	Mask     Reg       // a vector register, for the masked round
@@ -17,6 +17,9 @@ type Loop struct {
 	// Spill and SpillSlots are as in Placement, for when not even one copy fits.
 	Spill      Mem
 	SpillSlots int
+
+	// Wide is as in Placement, of EmitRounds alone.
+	Wide bool
 }
 
 // A Pointer is a register that moves Bytes an element.
@@ -72,6 +75,31 @@ func (l *Loop) EmitWhole(a *Assembler) error {
 	return l.rounds(a, 1)
 }
 
+// EmitRounds appends the loop over rounds of as many vectors as fit, and of no fewer; what is
+// left, less than such a round, is in Counter, and the pointers are at it. It returns how many
+// elements a round has. On an error it leaves a's code as it was.
+func (l *Loop) EmitRounds(a *Assembler) (int, error) {
+	for copies := l.Copies; ; copies-- {
+		before := a.Mark()
+		err := l.rounds(a, copies)
+		if err == nil {
+			return l.round(copies), nil
+		}
+		a.Undo(before)
+		if copies == 1 || !NeedsRegisters(err) {
+			return 0, err
+		}
+	}
+}
+
+// round is the elements of so many vectors.
+func (l *Loop) round(copies int) int {
+	if l.Wide {
+		copies *= 2
+	}
+	return copies * 32 / l.Width
+}
+
 // widest appends the loop with as many copies as fit, if that is more than one.
 func (l *Loop) widest(a *Assembler) error {
 	for copies := l.Copies; copies > 1; copies-- {
@@ -87,7 +115,7 @@ func (l *Loop) widest(a *Assembler) error {
 
 // rounds appends the loop over rounds of a number of vectors.
 func (l *Loop) rounds(a *Assembler, copies int) error {
-	step := copies * 32 / l.Width
+	step := l.round(copies)
 	loop := a.NewLabel()
 	done := a.NewLabel()
 	a.Emit(SUB, l.Counter, Imm(step))
@@ -116,6 +144,7 @@ func (l *Loop) placement(copies int, mask Reg) Placement {
 		Active:   l.Counter,
 		Scratch:  l.Scratch,
 		Reserved: l.Reserved,
+		Wide:     l.Wide,
 	}
 	if copies == 1 {
 		p.Spill = l.Spill

@@ -29,6 +29,10 @@ func (c *Chain) StoreBF16(to Mem, advance int32, v Value) {
 
 // storeWords stores the low halves of v, of which the high ones are 0.
 func (c *Chain) storeWords(to Mem, advance int32, v Value) {
+	if c.wide {
+		c.Store(VPMOVDW, to, advance, v)
+		return
+	}
 	low := c.Do(VEXTRACTI128, v, Imm(0))
 	high := c.Do(VEXTRACTI128, v, Imm(1))
 	c.Store(
@@ -38,11 +42,18 @@ func (c *Chain) storeWords(to Mem, advance int32, v Value) {
 
 // StoreWords stores the low half of every lane of v.
 func (c *Chain) StoreWords(to Mem, advance int32, v Value) {
-	c.storeWords(to, advance, c.Do(VPAND, v, c.Const32(0xffff)))
+	if !c.wide {
+		v = c.Do(VPAND, v, c.Const32(0xffff))
+	}
+	c.storeWords(to, advance, v)
 }
 
 // StoreBytes stores the low byte of every lane of v.
 func (c *Chain) StoreBytes(to Mem, advance int32, v Value) {
+	if c.wide {
+		c.Store(VPMOVDB, to, advance, v)
+		return
+	}
 	v = c.Do(VPAND, v, c.Const32(0xff))
 	low := c.Do(VEXTRACTI128, v, Imm(0))
 	high := c.Do(VEXTRACTI128, v, Imm(1))

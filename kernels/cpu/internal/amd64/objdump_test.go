@@ -204,7 +204,7 @@ func normal(line string) string {
 // wideNames are the names of instructions that have another for 64 bytes.
 var wideNames = map[Op]string{
 	VMOVDQU: "vmovdqu32", VROUNDPS: "vrndscaleps",
-	VPAND: "vpandd", VPANDN: "vpandnd", VPOR: "vpord", VPXOR: "vpxord",
+	VPAND: "vpandd", VPANDN: "vpandnd", VPOR: "vpord", VPXOR: "vpxord", VROUNDPD: "vrndscalepd",
 }
 
 // expected writes s as objdump does.

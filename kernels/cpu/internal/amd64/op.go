@@ -394,6 +394,18 @@ const (
 	VPMADDUBSW
 	// VPACKUSDW narrows s32 to u16 with saturation.
 	VPACKUSDW
+	// VPADDUSB adds unsigned bytes with saturation.
+	VPADDUSB
+	// VPMINSB is the minimum of signed bytes.
+	VPMINSB
+	// VPMAXSB is the maximum of signed bytes.
+	VPMAXSB
+	// VPMINUB is the minimum of unsigned bytes.
+	VPMINUB
+	// VPMAXUB is the maximum of unsigned bytes.
+	VPMAXUB
+	// VPABSB is the absolute value of signed bytes.
+	VPABSB
 	// VPCMPEQQ compares 64-bit lanes for equality.
 	VPCMPEQQ
 	// VPCMPGTQ compares 64-bit lanes for greater, signed.
@@ -516,6 +528,30 @@ const (
 	VPMOVD2M
 	// VBLENDMPS selects packed f32 by a mask: the last operand where it is on.
 	VBLENDMPS
+	// VBLENDMPD selects packed f64 by a mask: the last operand where it is on.
+	VBLENDMPD
+	// VPMOVM2B makes bytes of a mask: all ones or zeros.
+	VPMOVM2B
+	// VPMOVM2Q makes lanes of 64 bits of a mask: all ones or zeros.
+	VPMOVM2Q
+	// VPMOVQ2M makes a mask of the signs of lanes of 64 bits.
+	VPMOVQ2M
+	// VPMOVDB narrows integers of 32 bits to their low bytes.
+	VPMOVDB
+	// VPMOVQD narrows integers of 64 bits to their low halves.
+	VPMOVQD
+	// VCVTQQ2PD converts s64 to f64.
+	VCVTQQ2PD
+	// VCVTQQ2PS converts s64 to f32.
+	VCVTQQ2PS
+	// VPMINSQ is the minimum of s64.
+	VPMINSQ
+	// VPMAXSQ is the maximum of s64.
+	VPMAXSQ
+	// VPMINUQ is the minimum of u64.
+	VPMINUQ
+	// VPMAXUQ is the maximum of u64.
+	VPMAXUQ
 	// VEXTRACTF128 extracts a half.
 	VEXTRACTF128
 	// VEXTRACTI128 extracts a half of integers.

@@ -25,17 +25,24 @@ func (e *emitter) maskedOp(op Op) Op {
 	return op
 }
 
+// broadcasts reports whether a load repeats one element.
+func (o Op) broadcasts() bool {
+	return o == VBROADCASTSS || o == VBROADCASTSD || o == VPBROADCASTW
+}
+
 // load emits a load. Under a mask, lanes that are off become 0.
 func (e *emitter) load(k, u int) {
 	s := &e.c.steps[k]
 	r := e.take()
-	if e.wide && s.advance == 0 && s.op != VBROADCASTSS && s.op != VPBROADCASTW {
+	if e.wide && s.advance == 0 && !s.op.broadcasts() {
 		e.err = wideError{s.op} // It loads 32 bytes at one place.
 		return
 	}
 	switch {
 	case e.mask == 0 || s.advance == 0:
-		r = sized(r, s.op, e.place(s, u))
+		if !e.takes(s.op, []Operand{r, e.place(s, u)}) {
+			r = r.X() // only its low half
+		}
 		e.emit(s.op, r, e.place(s, u))
 	case s.op == VPMOVZXDQ:
 		e.loadLow(s, u, r)
@@ -47,14 +54,6 @@ func (e *emitter) load(k, u int) {
 		}
 	}
 	e.set(k, u, r)
-}
-
-// sized returns r, or its low half if op has no form for all of it.
-func sized(r Reg, op Op, source Mem) Reg {
-	if op.find([]Operand{r, source}) == nil {
-		return r.X()
-	}
-	return r
 }
 
 // store emits a store. Under a mask, only the lanes that are on are stored.
@@ -70,7 +69,7 @@ func (e *emitter) store(k, u int) {
 	switch {
 	case e.mask == 0:
 		to := e.place(s, u)
-		if s.op.find([]Operand{to, r}) == nil {
+		if !e.takes(s.op, []Operand{to, r}) {
 			r = r.X() // only its low half
 		}
 		e.emit(s.op, e.place(s, u), r)
@@ -146,7 +145,7 @@ func (e *emitter) plain(k, u int) {
 	}
 	r := e.take()
 	operands[0] = r
-	if s.op.find(operands) == nil && !isMask(operands[s.n]) {
+	if !e.takes(s.op, operands) && !isMask(operands[s.n]) {
 		r = r.X()
 		operands[0] = r
 	}

@@ -616,6 +616,24 @@ var instructions = withWide([opCount]instruction{
 	VPACKUSDW: {"vpackusdw", []form{
 		{vex660F38, 0x2b, 0, "RVM", args{v, v, vm}},
 	}},
+	VPADDUSB: {"vpaddusb", []form{
+		{vex660F, 0xdc, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMINSB: {"vpminsb", []form{
+		{vex660F38, 0x38, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMAXSB: {"vpmaxsb", []form{
+		{vex660F38, 0x3c, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMINUB: {"vpminub", []form{
+		{vex660F, 0xda, 0, "RVM", args{v, v, vm}},
+	}},
+	VPMAXUB: {"vpmaxub", []form{
+		{vex660F, 0xde, 0, "RVM", args{v, v, vm}},
+	}},
+	VPABSB: {"vpabsb", []form{
+		{vex660F38, 0x1c, 0, "RM", args{v, vm}},
+	}},
 	VPCMPEQQ: {"vpcmpeqq", []form{
 		{vex660F38, 0x29, 0, "RVM", args{v, v, vm}},
 	}},
@@ -811,6 +829,42 @@ var instructions = withWide([opCount]instruction{
 	}}},
 	VBLENDMPS: {"vblendmps", []form{{
 		evex660F38, 0x65, 0, "RKVM", args{z, k, z, z | mv},
+	}}},
+	VBLENDMPD: {"vblendmpd", []form{{
+		evex660F38 | w1, 0x65, 0, "RKVM", args{z, k, z, z | mv},
+	}}},
+	VPMOVM2B: {"vpmovm2b", []form{{
+		evex | pF3 | m38, 0x28, 0, "RM", args{z, k},
+	}}},
+	VPMOVM2Q: {"vpmovm2q", []form{{
+		evex | pF3 | m38 | w1, 0x38, 0, "RM", args{z, k},
+	}}},
+	VPMOVQ2M: {"vpmovq2m", []form{{
+		evex | pF3 | m38 | w1, 0x39, 0, "RM", args{k, z},
+	}}},
+	VPMOVDB: {"vpmovdb", []form{{
+		evex | pF3 | m38, 0x31, 0, "MR", args{x | m128, z},
+	}}},
+	VPMOVQD: {"vpmovqd", []form{{
+		evex | pF3 | m38, 0x35, 0, "MR", args{y | m256, z},
+	}}},
+	VCVTQQ2PD: {"vcvtqq2pd", []form{{
+		evex | pF3 | m0F | w1, 0xe6, 0, "RM", args{z, z | mv},
+	}}},
+	VCVTQQ2PS: {"vcvtqq2ps", []form{{
+		evex | m0F | w1, 0x5b, 0, "RM", args{y, z},
+	}}},
+	VPMINSQ: {"vpminsq", []form{{
+		evex660F38 | w1, 0x39, 0, "RVM", args{z, z, z | mv},
+	}}},
+	VPMAXSQ: {"vpmaxsq", []form{{
+		evex660F38 | w1, 0x3d, 0, "RVM", args{z, z, z | mv},
+	}}},
+	VPMINUQ: {"vpminuq", []form{{
+		evex660F38 | w1, 0x3b, 0, "RVM", args{z, z, z | mv},
+	}}},
+	VPMAXUQ: {"vpmaxuq", []form{{
+		evex660F38 | w1, 0x3f, 0, "RVM", args{z, z, z | mv},
 	}}},
 	VEXTRACTF128: {"vextractf128", []form{{
 		vex | p66 | m3A, 0x19, 0, "MRI", args{x | m128, y, u8},

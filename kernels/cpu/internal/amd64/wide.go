@@ -18,7 +18,19 @@ var wideOps = []Op{
 	VFNMADD132PS, VFNMADD213PS, VFNMADD231PS, VFNMSUB132PS, VFNMSUB213PS, VFNMSUB231PS,
 	VANDPS, VANDNPS, VORPS, VXORPS, VPAND, VPANDN, VPOR, VPXOR,
 	VPADDD, VPSUBD, VPMULLD, VPMINSD, VPMAXSD, VPSLLD, VPSRLD, VPSRAD,
+	VPABSD, VPSLLVD, VPSRLVD, VPSRAVD, VPSLLVQ, VPSRLVQ,
+	VPADDB, VPSUBB, VPADDUSB, VPMINSB, VPMAXSB, VPMINUB, VPMAXUB, VPABSB,
+	VPMULLW, VPSLLW, VPSRLW, VPMADDWD, VPMADDUBSW, VPSHUFB,
 	VCVTDQ2PS, VCVTPS2DQ, VCVTTPS2DQ,
+}
+
+// wideOps64 are those of lanes of 64 bits, whose forms of 64 bytes have W set.
+var wideOps64 = []Op{
+	VMOVUPD, VMOVAPD,
+	VADDPD, VSUBPD, VMULPD, VDIVPD, VMINPD, VMAXPD, VSQRTPD, VROUNDPD,
+	VFMADD132PD, VFMADD213PD, VFMADD231PD, VFMSUB132PD, VFMSUB213PD, VFMSUB231PD,
+	VFNMADD132PD, VFNMADD213PD, VFNMADD231PD, VFNMSUB132PD, VFNMSUB213PD, VFNMSUB231PD,
+	VANDPD, VANDNPD, VORPD, VXORPD, VPADDQ, VPSUBQ, VPMULUDQ, VPSLLQ, VPSRLQ,
 }
 
 // wideForms are the forms for vectors of 64 bytes with operands of their own: masks
@@ -30,6 +42,21 @@ var wideForms = map[Op]form{
 	VCMPPS:       {evex | m0F, 0xc2, 0, "RVMI", args{k, z, z | mv, u8}},
 	VPCMPEQD:     {evex | p66 | m0F, 0x76, 0, "RVM", args{k, z, z | mv}},
 	VPCMPGTD:     {evex | p66 | m0F, 0x66, 0, "RVM", args{k, z, z | mv}},
+	VBROADCASTSD: {evex660F38 | w1, 0x19, 0, "RM", args{z, x | m64}},
+	VCMPPD:       {evex | p66 | m0F | w1, 0xc2, 0, "RVMI", args{k, z, z | mv, u8}},
+	VPCMPEQB:     {evex | p66 | m0F, 0x74, 0, "RVM", args{k, z, z | mv}},
+	VPCMPGTB:     {evex | p66 | m0F, 0x64, 0, "RVM", args{k, z, z | mv}},
+	VPCMPEQQ:     {evex660F38 | w1, 0x29, 0, "RVM", args{k, z, z | mv}},
+	VPCMPGTQ:     {evex660F38 | w1, 0x37, 0, "RVM", args{k, z, z | mv}},
+	VPMOVZXBD:    {evex660F38, 0x31, 0, "RM", args{z, x | m128}},
+	VPMOVSXBD:    {evex660F38, 0x21, 0, "RM", args{z, x | m128}},
+	VPMOVSXWD:    {evex660F38, 0x23, 0, "RM", args{z, y | m256}},
+	VPMOVZXDQ:    {evex660F38, 0x35, 0, "RM", args{z, y | m256}},
+	VPMOVSXDQ:    {evex660F38, 0x25, 0, "RM", args{z, y | m256}},
+	VCVTPS2PD:    {evex | m0F, 0x5a, 0, "RM", args{z, y | m256}},
+	VCVTPD2PS:    {evex | p66 | m0F | w1, 0x5a, 0, "RM", args{y, z}},
+	VCVTDQ2PD:    {evex | pF3 | m0F, 0xe6, 0, "RM", args{z, y | m256}},
+	VCVTTPD2DQ:   {evex | p66 | m0F | w1, 0xe6, 0, "RM", args{y, z}},
 	VPMOVZXWD:    {evex660F38, 0x33, 0, "RM", args{z, y | m256}},
 	VCVTPH2PS:    {evex660F38, 0x13, 0, "RM", args{z, y | m256}},
 	VCVTPS2PH:    {evex | p66 | m3A, 0x1d, 0, "MRI", args{y | m256, z, u8}},
@@ -38,18 +65,28 @@ var wideForms = map[Op]form{
 // withWide returns the table with forms for vectors of 64 bytes.
 func withWide(table [opCount]instruction) [opCount]instruction {
 	for _, op := range wideOps {
-		forms := slices.Clone(table[op].forms)
-		for _, f := range table[op].forms {
-			if wide, ok := f.widened(); ok {
-				forms = append(forms, wide)
-			}
-		}
-		table[op].forms = forms
+		table[op].addWide(0)
+	}
+	for _, op := range wideOps64 {
+		table[op].addWide(w1)
 	}
 	for op, f := range wideForms {
 		table[op].forms = append(slices.Clone(table[op].forms), f)
 	}
 	return table
+}
+
+// addWide adds the forms for vectors of 64 bytes of those that have them, with more in their
+// prefix.
+func (i *instruction) addWide(more prefix) {
+	forms := slices.Clone(i.forms)
+	for _, f := range i.forms {
+		if wide, ok := f.widened(); ok {
+			wide.prefix |= more
+			forms = append(forms, wide)
+		}
+	}
+	i.forms = forms
 }
 
 // widened returns the form with vectors of 64 bytes in place of all of its vectors.
@@ -94,6 +131,10 @@ func (f *form) memoryUnit() int32 {
 			return 64
 		case c&m256 != 0:
 			return 32
+		case c&m128 != 0:
+			return 16
+		case c&m64 != 0:
+			return 8
 		case c&m32 != 0:
 			return 4
 		case c&m16 != 0:
@@ -121,17 +162,37 @@ func (e *emitter) selects(k int) bool {
 	if !e.wide || k+1 >= len(e.c.steps) || e.copies > maxMasks {
 		return false
 	}
-	switch e.c.steps[k].op {
-	case VCMPPS, VPCMPEQD, VPCMPGTD:
-	default:
-		return false
-	}
 	v, next := Value(k+1), &e.c.steps[k+1]
-	if e.c.steps[k].kind != plainStep || next.kind != plainStep || next.op != VBLENDVPS {
+	masks := maskMovesOf(e.c.steps[k].op)
+	if masks.blend == 0 || e.c.steps[k].kind != plainStep ||
+		next.kind != plainStep || maskMovesOf(next.op) != masks || next.op.compares() {
 		return false
 	}
 	return e.last[k] == k+1 && next.args[2].value == v &&
 		next.args[0].value != v && next.args[1].value != v
+}
+
+// maskMoves are how masks become lanes of ones, how the first bits of lanes become masks,
+// and what selects by a mask.
+type maskMoves struct{ toLanes, fromLanes, blend Op }
+
+// maskMovesOf are those of the lanes that an operation compares or selects by; zero for
+// other operations. Lanes of bytes are compared alone.
+func maskMovesOf(op Op) maskMoves {
+	switch op {
+	case VCMPPS, VPCMPEQD, VPCMPGTD, VBLENDVPS:
+		return maskMoves{VPMOVM2D, VPMOVD2M, VBLENDMPS}
+	case VCMPPD, VPCMPEQQ, VPCMPGTQ, VBLENDVPD:
+		return maskMoves{VPMOVM2Q, VPMOVQ2M, VBLENDMPD}
+	case VPCMPEQB, VPCMPGTB:
+		return maskMoves{toLanes: VPMOVM2B}
+	}
+	return maskMoves{}
+}
+
+// compares reports whether an operation of a wide chain makes a mask.
+func (o Op) compares() bool {
+	return maskMovesOf(o) != maskMoves{} && o != VBLENDVPS && o != VBLENDVPD
 }
 
 // maxMasks is how many copies have a mask of their own.
@@ -151,9 +212,55 @@ func (e *emitter) emit(op Op, operands ...Operand) {
 		e.a.Emit(op, operands...)
 		return
 	}
-	var room [4]Operand
-	wide := room[:len(operands)]
-	for n, o := range operands {
+	var room [5]Operand
+	e.emitWide(op, widened(operands, room[:0]))
+}
+
+// emitWide emits an instruction on vectors of 64 bytes. Comparisons have their masks in a
+// register of masks, from which and to which they are moved.
+func (e *emitter) emitWide(op Op, operands []Operand) {
+	to, masks := operands[0], maskMovesOf(op)
+	switch {
+	case op.compares():
+		if isMask(to) {
+			e.a.Emit(op, operands...)
+			return
+		}
+		operands[0] = maskOfLanes
+		e.a.Emit(op, operands...)
+		e.a.Emit(masks.toLanes, to, maskOfLanes)
+	case masks.blend != 0:
+		mask := operands[3]
+		if !isMask(mask) {
+			mask = maskOfLanes
+			e.a.Emit(masks.fromLanes, mask, operands[3])
+		}
+		e.a.Emit(masks.blend, to, mask, operands[1], operands[2])
+	default:
+		if op.find(operands) == nil {
+			e.err = wideError{op}
+			return
+		}
+		e.a.Emit(op, operands...)
+	}
+}
+
+// takes reports whether an instruction has a form for operands of vectors of 32 bytes, or
+// of twice as many where the chain is wide.
+func (e *emitter) takes(op Op, operands []Operand) bool {
+	if !e.wide {
+		return op.find(operands) != nil
+	}
+	if maskMovesOf(op) != (maskMoves{}) {
+		return true
+	}
+	var room [5]Operand
+	return op.find(widened(operands, room[:0])) != nil
+}
+
+// widened appends operands to list, with vectors twice as long.
+func widened(operands, list []Operand) []Operand {
+	for _, o := range operands {
 		if r, ok := o.(Reg); ok {
 			switch r.class() {
 			case x:
@@ -162,38 +269,9 @@ func (e *emitter) emit(op Op, operands ...Operand) {
 				o = Z(r.number())
 			}
 		}
-		wide[n] = o
+		list = append(list, o)
 	}
-	e.emitWide(op, wide)
-}
-
-// emitWide emits an instruction on vectors of 64 bytes. Comparisons have their masks in a
-// register of masks, from which and to which they are moved.
-func (e *emitter) emitWide(op Op, operands []Operand) {
-	to := operands[0]
-	switch op {
-	case VCMPPS, VPCMPEQD, VPCMPGTD:
-		if isMask(to) {
-			e.a.Emit(op, operands...)
-			return
-		}
-		operands[0] = maskOfLanes
-		e.a.Emit(op, operands...)
-		e.a.Emit(VPMOVM2D, to, maskOfLanes)
-	case VBLENDVPS:
-		mask := operands[3]
-		if !isMask(mask) {
-			mask = maskOfLanes
-			e.a.Emit(VPMOVD2M, mask, operands[3])
-		}
-		e.a.Emit(VBLENDMPS, to, mask, operands[1], operands[2])
-	default:
-		if op.find(operands) == nil {
-			e.err = wideError{op}
-			return
-		}
-		e.a.Emit(op, operands...)
-	}
+	return list
 }
 
 // widened is the constant for vectors of 64 bytes.
