@@ -209,8 +209,15 @@ func (m *machine) scalar(op string, short bool) (uint64, error) {
 		return x, nil
 	case strings.Contains(op, "("):
 		at, err := m.address(op)
-		if err != nil || !short {
-			return 0, fmt.Errorf("only 32 bits are loaded: %w", err)
+		if err != nil {
+			return 0, err
+		}
+		if !short {
+			b, err := m.bytes(at, 8)
+			if err != nil {
+				return 0, err
+			}
+			return binary.LittleEndian.Uint64(b), nil
 		}
 		b, err := m.bytes(at, 4)
 		if err != nil {

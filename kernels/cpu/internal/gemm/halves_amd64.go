@@ -155,7 +155,7 @@ func tilesInGo(of func(uint16) float32) *tileKernels {
 	kernel := func(
 		config *byte, blocks, steps int,
 		a *byte, ars int, b, c *byte, crs int,
-		_ uintptr, _, how int,
+		_ *byte, how int,
 	) {
 		x := byteMatrix{unsafe.Pointer(a), ars, tileRow}
 		y := byteMatrix{unsafe.Pointer(b), panelStep, 4}

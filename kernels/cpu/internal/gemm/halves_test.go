@@ -148,8 +148,7 @@ func emulateTiles(t *testing.T, name string, by Halves) {
 			"b":      vm.place(panel),
 			"c":      at,
 			"crs":    uint64(4 * c.Row),
-			"ahead":  0,
-			"step":   64,
+			"fetch":  vm.place(randomFetch(r, 4*c.Row)),
 			"how":    uint64(how),
 		}
 		want := bytes.Clone(vm.mem)

@@ -65,11 +65,64 @@ func TestTiles(t *testing.T) {
 	}
 }
 
+// TestPassingSlabs has products of which slabs pass panels, and panels slabs, of so many shapes
+// that last ones have fewer rows, columns and terms, with caches of a few KiB: bytes by kernels
+// in Go, bf16 by emulation.
+func TestPassingSlabs(t *testing.T) {
+	restore, ok := EmulateHalves()
+	if !ok {
+		t.Skip("tiles are packed with AVX")
+	}
+	defer restore()
+	f, h := tileFamilyInGo(), halfOf(Tiles)
+	r := rand.New(rand.NewPCG(51, 52))
+	standing := 0
+	for range 60 {
+		m, n, k := 1+r.IntN(150), 1+r.IntN(150), 1+r.IntN(500)
+		c := Caches{First: 4 << 10, Second: (4 + r.IntN(60)) << 10, Third: 1 << 20}
+		if byteTiles.blocking(c, m, n, k, nil).standing {
+			standing++
+		}
+		of, by := layouts[r.IntN(4)], layouts[r.IntN(4)]
+		unsigned := randomSigns(r)
+		x := Product[int32]{
+			C: random[int32](layouts[2], m, n, r),
+			A: randomInt8(of, m, k, r, unsigned[0]),
+			B: randomInt8(by, k, n, r, unsigned[1]),
+			M: m, N: n, K: k, Caches: c,
+		}
+		want := x.C
+		want.Data = slices.Clone(x.C.Data)
+		plainly(want, x.A, x.B, m, n, k)
+		x.shorten(r.IntN(4), 1)
+		f.multiply(unsigned, x, make([]int32, byteTiles.scratch(c, m, n, k)))
+		if !slices.Equal(want.Data, x.C.Data) {
+			t.Fatalf("%d×%d×%d of bytes, %+v: a wrong result", m, n, k, c)
+		}
+		y := Product[float32]{
+			C: random[float32](layouts[2], m, n, r),
+			A: h.random(of, m, k, r), B: h.random(by, k, n, r),
+			M: m, N: n, K: k, Caches: c,
+		}
+		sums := y.C
+		sums.Data = slices.Clone(y.C.Data)
+		plainlyBF16(sums, y.A, y.B, m, n, k, Tiles)
+		y.shorten(r.IntN(4), 2)
+		MultiplyHalves(y, make([]float32, ScratchHalves(y, Tiles)), Tiles)
+		if !slices.Equal(sums.Data, y.C.Data) {
+			t.Fatalf("%d×%d×%d of bf16, %+v: a wrong result", m, n, k, c)
+		}
+	}
+	if standing < 15 || standing > 45 {
+		t.Errorf("panels stand in %d of 60", standing)
+	}
+}
+
 // tileFamilyInGo is kernels in Go in the place of those of AMX.
 func tileFamilyInGo() *tileFamily {
 	var f tileFamily
 	for suffix, signed := range signs {
-		kernel := func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, _ uintptr, _, how int) {
+		kernel := func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, _ *byte, how int) {
 			x := plainTiles{rows: tileConfigRows(config), blocks: blocks, steps: steps, ars: ars, crs: crs, how: how, signed: signed}
 			last := blocks*x.rows - 1
 			x.multiply(

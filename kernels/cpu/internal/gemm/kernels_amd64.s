@@ -32491,9 +32491,9 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyTilesSSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesSSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSSLow(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesSSLow(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -32503,12 +32503,12 @@ TEXT ·multiplyTilesSSLow(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -32554,94 +32554,112 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4b
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x43
-	BYTE       $0x5e
-	BYTE       $0xcc
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4b
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x43
+	BYTE  $0x5e
+	BYTE  $0xcc
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -32651,12 +32669,12 @@ TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -32728,126 +32746,144 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4b
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x2c
-	BYTE       $0x08
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x43
-	BYTE       $0x5e
-	BYTE       $0xcc
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4b
-	BYTE       $0x5e
-	BYTE       $0xd5
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x43
-	BYTE       $0x5e
-	BYTE       $0xdd
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x14
-	BYTE       $0x0a
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x9c
-	BYTE       $0x0a
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4b
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x2c
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x43
+	BYTE  $0x5e
+	BYTE  $0xcc
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4b
+	BYTE  $0x5e
+	BYTE  $0xd5
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x43
+	BYTE  $0x5e
+	BYTE  $0xdd
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesSULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesSULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSULow(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesSULow(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -32857,12 +32893,12 @@ TEXT ·multiplyTilesSULow(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -32908,94 +32944,112 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4a
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5e
-	BYTE       $0xcc
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4a
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5e
+	BYTE  $0xcc
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33005,12 +33059,12 @@ TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -33082,126 +33136,144 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4a
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x2c
-	BYTE       $0x08
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5e
-	BYTE       $0xcc
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4a
-	BYTE       $0x5e
-	BYTE       $0xd5
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5e
-	BYTE       $0xdd
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x14
-	BYTE       $0x0a
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x9c
-	BYTE       $0x0a
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4a
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x2c
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5e
+	BYTE  $0xcc
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4a
+	BYTE  $0x5e
+	BYTE  $0xd5
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5e
+	BYTE  $0xdd
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesUSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesUSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUSLow(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesUSLow(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33211,12 +33283,12 @@ TEXT ·multiplyTilesUSLow(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -33262,94 +33334,112 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x49
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x41
-	BYTE       $0x5e
-	BYTE       $0xcc
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x49
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x41
+	BYTE  $0x5e
+	BYTE  $0xcc
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33359,12 +33449,12 @@ TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -33436,126 +33526,144 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x49
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x2c
-	BYTE       $0x08
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x41
-	BYTE       $0x5e
-	BYTE       $0xcc
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x49
-	BYTE       $0x5e
-	BYTE       $0xd5
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x41
-	BYTE       $0x5e
-	BYTE       $0xdd
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x14
-	BYTE       $0x0a
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x9c
-	BYTE       $0x0a
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x49
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x2c
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x41
+	BYTE  $0x5e
+	BYTE  $0xcc
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x49
+	BYTE  $0x5e
+	BYTE  $0xd5
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x41
+	BYTE  $0x5e
+	BYTE  $0xdd
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesUULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesUULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUULow(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesUULow(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33565,12 +33673,12 @@ TEXT ·multiplyTilesUULow(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -33616,94 +33724,112 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x48
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x40
-	BYTE       $0x5e
-	BYTE       $0xcc
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x48
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x40
+	BYTE  $0x5e
+	BYTE  $0xcc
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33713,12 +33839,12 @@ TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -33790,126 +33916,144 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x48
-	BYTE       $0x5e
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x2c
-	BYTE       $0x08
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x40
-	BYTE       $0x5e
-	BYTE       $0xcc
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x48
-	BYTE       $0x5e
-	BYTE       $0xd5
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x40
-	BYTE       $0x5e
-	BYTE       $0xdd
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x14
-	BYTE       $0x0a
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x9c
-	BYTE       $0x0a
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x48
+	BYTE  $0x5e
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x2c
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x40
+	BYTE  $0x5e
+	BYTE  $0xcc
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x48
+	BYTE  $0x5e
+	BYTE  $0xd5
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x40
+	BYTE  $0x5e
+	BYTE  $0xdd
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesBF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesBF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesBF16Low(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesBF16Low(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -33919,12 +34063,12 @@ TEXT ·multiplyTilesBF16Low(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -33970,94 +34114,112 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4a
-	BYTE       $0x5c
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5c
-	BYTE       $0xcc
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4a
+	BYTE  $0x5c
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5c
+	BYTE  $0xcc
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -34067,12 +34229,12 @@ TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -34144,126 +34306,144 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4a
-	BYTE       $0x5c
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x2c
-	BYTE       $0x08
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5c
-	BYTE       $0xcc
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4a
-	BYTE       $0x5c
-	BYTE       $0xd5
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x42
-	BYTE       $0x5c
-	BYTE       $0xdd
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x14
-	BYTE       $0x0a
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x9c
-	BYTE       $0x0a
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4a
+	BYTE  $0x5c
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x2c
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5c
+	BYTE  $0xcc
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4a
+	BYTE  $0x5c
+	BYTE  $0xd5
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x42
+	BYTE  $0x5c
+	BYTE  $0xdd
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesF16Low(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesF16Low(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -34273,12 +34453,12 @@ TEXT ·multiplyTilesF16Low(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -34324,94 +34504,112 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4b
-	BYTE       $0x5c
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x43
-	BYTE       $0x5c
-	BYTE       $0xcc
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4b
+	BYTE  $0x5c
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x43
+	BYTE  $0x5c
+	BYTE  $0xcc
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
-// func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, ahead uintptr, step int, how int)
+// func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-88
+TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-80
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
@@ -34421,12 +34619,12 @@ TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-88
 	MOVQ blocks+8(FP), R9
 	MOVQ a+24(FP), R12
 	MOVQ c+48(FP), R13
-	MOVQ ahead+64(FP), R10
-	MOVQ step+72(FP), R11
+	MOVQ fetch+64(FP), R11
+	MOVQ 32(R11), R10
 	MOVQ b+40(FP), DI
 
 block:
-	MOVQ how+80(FP), R8
+	MOVQ how+72(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
 	MOVQ crs+56(FP), CX
@@ -34498,121 +34696,139 @@ begin:
 	SHLQ $0x04, AX
 	ADDQ SI, AX
 	MOVQ $0x00000080, DX
+	MOVQ 8(R11), R14
+	ADDQ R13, R14
 
 step:
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x24
-	BYTE       $0x0e
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x34
-	BYTE       $0x17
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0xbc
-	BYTE       $0x17
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4b
-	BYTE       $0x5c
-	BYTE       $0xc4
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7b
-	BYTE       $0x4b
-	BYTE       $0x2c
-	BYTE       $0x08
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x43
-	BYTE       $0x5c
-	BYTE       $0xcc
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x4b
-	BYTE       $0x5c
-	BYTE       $0xd5
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x43
-	BYTE       $0x5c
-	BYTE       $0xdd
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	PREFETCHT0 (R10)
-	ADDQ       R11, R10
-	ADDQ       $0x00000040, SI
-	ADDQ       $0x00000040, AX
-	ADDQ       $0x00000800, DI
-	DECQ       R8
-	JNZ        step
-	MOVQ       crs+56(FP), CX
-	MOVQ       R13, BX
-	MOVQ       CX, DX
-	SHLQ       $0x04, DX
-	ADDQ       BX, DX
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x04
-	BYTE       $0x0b
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x8c
-	BYTE       $0x0b
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x14
-	BYTE       $0x0a
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x7a
-	BYTE       $0x4b
-	BYTE       $0x9c
-	BYTE       $0x0a
-	BYTE       $0x40
-	BYTE       $0x00
-	BYTE       $0x00
-	BYTE       $0x00
-	SHLQ       $0x05, CX
-	ADDQ       CX, R13
-	MOVQ       ars+32(FP), CX
-	SHLQ       $0x05, CX
-	ADDQ       CX, R12
-	MOVQ       steps+16(FP), R8
-	SHLQ       $0x0b, R8
-	SUBQ       R8, DI
-	DECQ       R9
-	JNZ        block
-	BYTE       $0xc4
-	BYTE       $0xe2
-	BYTE       $0x78
-	BYTE       $0x49
-	BYTE       $0xc0
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x24
+	BYTE  $0x0e
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x34
+	BYTE  $0x17
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0xbc
+	BYTE  $0x17
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4b
+	BYTE  $0x5c
+	BYTE  $0xc4
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7b
+	BYTE  $0x4b
+	BYTE  $0x2c
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x43
+	BYTE  $0x5c
+	BYTE  $0xcc
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x4b
+	BYTE  $0x5c
+	BYTE  $0xd5
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x43
+	BYTE  $0x5c
+	BYTE  $0xdd
+	MOVQ  (R11), R15
+	TESTQ R15, R15
+	JZ    norow
+
+row:
+	PREFETCHT1 (R14)
+	PREFETCHT1 64(R14)
+	ADDQ       16(R11), R14
+	DECQ       R15
+	JNZ        row
+
+norow:
+	MOVQ  24(R11), R15
+	TESTQ R15, R15
+	JZ    noline
+
+line:
+	PREFETCHT1 (R10)
+	ADDQ       40(R11), R10
+	DECQ       R15
+	JNZ        line
+
+noline:
+	ADDQ 48(R11), R10
+	ADDQ $0x00000040, SI
+	ADDQ $0x00000040, AX
+	ADDQ $0x00000800, DI
+	DECQ R8
+	JNZ  step
+	MOVQ crs+56(FP), CX
+	MOVQ R13, BX
+	MOVQ CX, DX
+	SHLQ $0x04, DX
+	ADDQ BX, DX
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x04
+	BYTE $0x0b
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x8c
+	BYTE $0x0b
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x14
+	BYTE $0x0a
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x7a
+	BYTE $0x4b
+	BYTE $0x9c
+	BYTE $0x0a
+	BYTE $0x40
+	BYTE $0x00
+	BYTE $0x00
+	BYTE $0x00
+	SHLQ $0x05, CX
+	ADDQ CX, R13
+	MOVQ ars+32(FP), CX
+	SHLQ $0x05, CX
+	ADDQ CX, R12
+	MOVQ steps+16(FP), R8
+	SHLQ $0x0b, R8
+	SUBQ R8, DI
+	DECQ R9
+	JNZ  block
+	BYTE $0xc4
+	BYTE $0xe2
+	BYTE $0x78
+	BYTE $0x49
+	BYTE $0xc0
 	RET
 
 // func quadTerms(turns int, to *byte, from *byte, flip *byte)

@@ -22,18 +22,22 @@ const (
 
 	tileBlockBytes = 4 * tileBlock * tileBlock
 
-	// The steps of rows of a slab at most, and of a kernel. Both operands pass through
-	// the first cache, 2 KiB a step and block of rows; sums wait in the second cache
-	// between the parts of a slab's terms.
+	// The steps of rows of a slab at most, which are those of a kernel: sums are in tiles
+	// until all terms of a slab are added, since rows of a result that are a power of two
+	// apart have few places in the second cache to wait. Both operands pass through the
+	// first cache, 4 KiB a step, and the second gives them as fast as they are multiplied.
 	tileSlabSteps = 64
-	tileDepth     = 16
-	// Panels that are kept for the next slab: 4 MiB stay in the third cache.
-	tilePanels = 4 << 20
+	// Rows that pass panels, in bytes: they are read from the third cache or memory while
+	// those before are multiplied.
+	tileChunk = 64 << 10
+	// The steps of rows of b that are packed for all panels before the next ones: runs of
+	// memory are as long as the panels together are wide.
+	tilePacked = 2
 )
 
 // A tileKernel adds blocks of 32 rows of a, or one block of as many as the configuration
 // says, so many steps of 64 bytes of a row, by a panel of b to 32 columns of c, or stores
-// the product. In each step it prefetches lines from ahead on, step bytes apart.
+// the product. In each step it prefetches what fetch, a tileFetch, says.
 type tileKernel func(
 	config *byte,
 	blocks, steps int,
@@ -41,9 +45,20 @@ type tileKernel func(
 	ars int,
 	b, c *byte,
 	crs int,
-	ahead uintptr,
-	step, how int,
+	fetch *byte,
+	how int,
 )
+
+// A tileFetch is what a kernel prefetches in each step to the second cache, where stores and
+// loads of tiles would wait for the memory: so many rows of 32 columns of c, next bytes
+// behind the block at hand, row bytes apart; and so many lines from ahead on, step bytes apart,
+// with turn bytes more after each step.
+type tileFetch struct {
+	rows, next, row int
+	lines           int
+	ahead           uintptr
+	step, turn      int
+}
 
 // tileKernels are those of blocks of up to 16 rows and of up to 32.
 type tileKernels [2]tileKernel
@@ -81,10 +96,12 @@ var tileConfigs = func() (all [tileBlock + 1][64]byte) {
 	return all
 }()
 
-// A tileBlocking divides a product: slabs of some rows and steps of terms, by panels of as
-// many steps. Several slabs use the same panels again.
+// A tileBlocking divides a product: rows and steps of a slab of a, and columns of the panels
+// that are packed together, of as many steps. Either a slab of all rows stays in the second
+// cache while panels pass, or, standing, panels do while slabs of some rows pass.
 type tileBlocking struct {
 	rows, steps, columns int
+	standing             bool
 }
 
 // stepsOf is the steps of so many terms.
@@ -110,24 +127,31 @@ func (f *tileFormat) blocking(c Caches, m, n, k int, w *Windows) (b tileBlocking
 		most = min(most, runs/f.share/tileLanes)
 	}
 	b.steps = evenParts(f.stepsOf(k), most, 1)
-	b.rows = evenParts(m, slabRows(c, b.steps), tileBlock)
-	b.columns = n
-	if m > b.rows {
-		kept := max(1, tilePanels/(b.steps*panelStep))
-		b.columns = evenParts(n, kept*tileBlock, tileBlock)
+	b.standing = m > slabRows(c, b.steps)
+	b.rows = evenParts(m, m, tileBlock)
+	if b.standing {
+		row := b.steps * tileRow
+		blocks := tileChunk / row / tileBlock
+		some := max(1, blocks) * tileBlock
+		b.rows = min(b.rows, some)
 	}
+	panel := b.steps * panelStep
+	panels := max(1, heldPanels(c)/panel)
+	most = panels * tileBlock
+	b.columns = evenParts(n, most, tileBlock)
 	return b
 }
 
+// heldPanels is the bytes of panels that stay in the second cache while slabs pass, or pass a
+// slab together.
+func heldPanels(c Caches) int { return c.Filled().Second / 2 }
+
 // parts are the bytes of a slab, of panels, and of lanes before they are transposed.
-func (b tileBlocking) parts(m int) (slab, panels, turned int) {
+func (b tileBlocking) parts() (slab, panels, turned int) {
 	slab = b.rows * slabRow(b.steps)
-	panels = b.steps * panelStep
-	turned = panels + tileBlock*slabPadding
-	if m > b.rows {
-		panels *= (b.columns + tileBlock - 1) / tileBlock
-	}
-	return slab, panels, turned
+	panel := b.steps * panelStep
+	panels = b.columns / tileBlock * panel
+	return slab, panels, panel + tileBlock*slabPadding
 }
 
 // scratch is the elements of 32 bits that a product needs, and any of fewer rows, columns or
@@ -137,15 +161,12 @@ func (f *tileFormat) scratch(c Caches, m, n, k int) int {
 		return 0
 	}
 	steps := min(f.stepsOf(k), tileSlabSteps)
-	rows := slabRows(c, steps)
-	slab := max(c.Filled().slab(), tileBlock*slabRow(tileSlabSteps))
+	// Slabs that stay, and those that pass, which are of any number of steps.
+	slab := max(c.Filled().slab(), 2*tileChunk, tileBlock*slabRow(steps))
 	slab = min(slab, evenParts(m, m, tileBlock)*slabRow(steps))
 	panel := steps * panelStep
-	panels := panel
-	if m > rows {
-		panels *= (n + tileBlock - 1) / tileBlock
-		panels = min(panels, tilePanels+panel)
-	}
+	panels := panel * ((n + tileBlock - 1) / tileBlock)
+	panels = min(panels, heldPanels(c)+panel)
 	turned := panel + tileBlock*slabPadding
 	return (tileRow + tileBlockBytes + slab + panels + turned) / 4
 }
@@ -164,6 +185,7 @@ type tileProduct struct {
 	block, panels, turned unsafe.Pointer
 	slab                  byteMatrix
 	how                   int // whether c holds nothing yet
+	fetch                 tileFetch
 }
 
 // newTileProduct lays out the scratch of a product.
@@ -186,7 +208,7 @@ func newTileProduct[T Element](
 		fresh:        p.Fresh,
 		windows:      windowsOf(p),
 	}
-	slab, panels, turned := t.parts(p.M)
+	slab, panels, turned := t.parts()
 	all := tileRow + tileBlockBytes + slab + panels + turned
 	begin := unsafe.Pointer(&scratch[:all/4][0])
 	// Rows of tiles are lines of caches.
@@ -198,46 +220,132 @@ func newTileProduct[T Element](
 	return t
 }
 
-// multiply multiplies slab by slab.
+// multiply multiplies slab by slab, or panels by panels.
 func (t *tileProduct) multiply() {
 	terms := t.steps * tileLanes * t.share
-	for j := 0; j < t.n; j += t.columns {
-		for k := 0; k < t.k; k += terms {
-			for i := 0; i < t.m; i += t.rows {
-				t.part(i, j, k, min(terms, t.k-k))
+	if t.standing {
+		for j := 0; j < t.n; j += t.columns {
+			for k := 0; k < t.k; k += terms {
+				t.passSlabs(j, k, min(terms, t.k-k))
 			}
 		}
+		return
+	}
+	for k := 0; k < t.k; k += terms {
+		t.passPanels(k, min(terms, t.k-k))
 	}
 }
 
-// part multiplies the slab at row i and term k by the panels from column j on. All terms of a
-// panel follow each other, so that its sums stay in the second cache.
-func (t *tileProduct) part(i, j, k, terms int) {
-	rows := min(t.rows, t.m-i)
-	columns := min(t.columns, t.n-j)
-	slab := t.slabOf(i, rows, k, terms)
-	steps := t.stepsOf(terms)
+// passPanels multiplies terms of all rows by all columns.
+func (t *tileProduct) passPanels(k, terms int) {
+	slab := t.slabOf(0, t.m, k, terms)
+	for j := 0; j < t.n; j += t.columns {
+		part := tilePart{
+			j:       j,
+			k:       k,
+			rows:    t.m,
+			columns: min(t.columns, t.n-j),
+			terms:   terms,
+		}
+		t.packPanels(part)
+		t.part(part, slab)
+	}
+}
+
+// passSlabs multiplies terms of all rows by the panels from column j on.
+func (t *tileProduct) passSlabs(j, k, terms int) {
+	part := tilePart{
+		j:       j,
+		k:       k,
+		columns: min(t.columns, t.n-j),
+		terms:   terms,
+	}
+	t.packPanels(part)
+	for i := 0; i < t.m; i += t.rows {
+		part.i = i
+		part.rows = min(t.rows, t.m-i)
+		slab := t.slabOf(i, part.rows, k, terms)
+		t.part(part, slab)
+	}
+}
+
+// A tilePart is rows of a and columns of b, from i and j on, and terms of them from k on.
+type tilePart struct {
+	i, j, k, rows, columns, terms int
+}
+
+// part multiplies a slab by panels.
+func (t *tileProduct) part(p tilePart, slab byteMatrix) {
+	steps := t.stepsOf(p.terms)
+	t.how = 0
+	if t.fresh && p.k == 0 {
+		t.how = freshFlag
+	}
 	panel := t.panels
-	for at := 0; at < columns; at += tileBlock {
-		width := min(tileBlock, columns-at)
-		if at > 0 && t.m > t.rows {
-			panel = unsafe.Add(panel, t.steps*panelStep)
+	for at := 0; at < p.columns; at += tileBlock {
+		t.fetch = t.fetchOf(p, at, steps)
+		width := min(tileBlock, p.columns-at)
+		x := tileRun{
+			c:     t.c.at(p.i, p.j+at),
+			a:     slab,
+			panel: panel,
+			steps: steps,
 		}
-		if i == 0 || t.m <= t.rows {
-			t.packPanel(panel, t.b.at(k, j+at), terms, width)
-		}
-		for s := 0; s < steps; s += tileDepth {
-			t.how = 0
-			if t.fresh && k+s == 0 {
-				t.how = freshFlag
-			}
-			t.blocks(tileRun{
-				t.c.at(i, j+at),
-				byteMatrix{unsafe.Add(slab.p, s*tileRow), slab.row, 4},
-				unsafe.Add(panel, s*panelStep),
-				min(tileDepth, steps-s),
-			}, rows, width)
-		}
+		t.blocks(x, p.rows, width)
+		panel = unsafe.Add(panel, t.steps*panelStep)
+	}
+}
+
+// fetchOf is what is fetched while a slab is multiplied by the panel of the columns from at on:
+// the block of c that is stored next, or after those of this panel, and a part of the next slab
+// where that is read as it lies.
+func (t *tileProduct) fetchOf(p tilePart, at, steps int) (f tileFetch) {
+	f.row = t.c.row
+	next := p.i + p.rows // the rows of the next slab
+	f.rows = (tileBlock + steps - 1) / steps
+	behind := at + tileBlock
+	inside := behind < p.columns
+	if !t.standing {
+		inside = p.j+behind < t.n
+	}
+	switch {
+	case inside:
+		f.next = panelRow
+	case next < t.m:
+		f.next = p.rows*t.c.row - 4*at
+	default:
+		f.rows = 0
+	}
+	if t.windows.Windows == nil &&
+		t.readsRows(p.terms) {
+		t.fetchSlab(&f, p, at, steps)
+	}
+	return f
+}
+
+// fetchSlab adds a part of the next slab to what is fetched: each panel's part has as many rows.
+// Where slabs are one block each step fetches a line of some rows, else lines in the order of
+// memory.
+func (t *tileProduct) fetchSlab(f *tileFetch, p tilePart, at, steps int) {
+	next := p.i + p.rows
+	rows := min(t.rows, t.m-next)
+	panels := (p.columns + tileBlock - 1) / tileBlock
+	some := (rows + panels - 1) / panels
+	first := next + at/tileBlock*some
+	blocks := (p.rows + tileBlock - 1) / tileBlock
+	together := t.a.row == steps*tileRow
+	if some <= 0 || first >= t.m ||
+		blocks > 1 && !together {
+		return
+	}
+	f.ahead = uintptr(t.a.at(first, p.k).p)
+	f.lines = some
+	f.step = t.a.row
+	f.turn = tileRow - some*t.a.row
+	if blocks > 1 {
+		f.lines = (some + blocks - 1) / blocks
+		f.step = tileRow
+		f.turn = 0
 	}
 }
 
@@ -259,6 +367,7 @@ func (t *tileProduct) blocks(x tileRun, rows, columns int) {
 			blocks = 1
 			part := x
 			part.c = byteMatrix{t.block, panelRow, 4}
+			t.fetch.rows = 0 // they are behind c
 			if t.how&freshFlag == 0 {
 				copyLanes(part.c, x.c, each, columns)
 			}
@@ -279,8 +388,10 @@ func (t *tileProduct) run(x tileRun, blocks, rows int) {
 		x.a.first(), x.a.row,
 		(*byte)(x.panel),
 		x.c.first(), x.c.row,
-		uintptr(x.panel), 0, t.how,
+		(*byte)(unsafe.Pointer(&t.fetch)), t.how,
 	)
+	step := t.fetch.lines*t.fetch.step + t.fetch.turn
+	t.fetch.ahead += uintptr(blocks * x.steps * step)
 }
 
 // copyLanes copies rows of elements of 32 bits.
@@ -353,6 +464,27 @@ func (t *tileProduct) readsRows(terms int) bool {
 	lines := (uintptr(t.a.p)|uintptr(t.a.row))%tileRow == 0
 	few := t.n <= 2*tileBlock // a copy serves two panels at most
 	return lies && (few || lines && t.a.row%aliasedRow != 0)
+}
+
+// packPanels packs the panels of a part. Rows of b that lie together are packed for all panels
+// before those behind them.
+func (t *tileProduct) packPanels(p tilePart) {
+	steps := t.stepsOf(p.terms)
+	if t.b.col == t.sizes[1] {
+		steps = tilePacked
+	}
+	terms := steps * tileLanes * t.share
+	for k := 0; k < p.terms; k += terms {
+		begin := t.stepsOf(k) * panelStep
+		to := unsafe.Add(t.panels, begin)
+		some := min(terms, p.terms-k)
+		for at := 0; at < p.columns; at += tileBlock {
+			width := min(tileBlock, p.columns-at)
+			from := t.b.at(p.k+k, p.j+at)
+			t.packPanel(to, from, some, width)
+			to = unsafe.Add(to, t.steps*panelStep)
+		}
+	}
 }
 
 // packPanel packs terms of columns of b. What lanes behind the columns hold is in sums that

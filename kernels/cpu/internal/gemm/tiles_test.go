@@ -42,7 +42,7 @@ func TestTileKernels(t *testing.T) {
 			vm.args = map[string]uint64{
 				"config": config, "blocks": uint64(x.blocks), "steps": uint64(x.steps),
 				"a": vm.place(a), "ars": uint64(x.ars), "b": vm.place(b), "c": at, "crs": uint64(x.crs),
-				"ahead": 0, "step": 64, "how": uint64(x.how),
+				"fetch": vm.place(randomFetch(r, x.crs)), "how": uint64(x.how),
 			}
 			want := bytes.Clone(vm.mem)
 			l := all[name]
@@ -72,6 +72,14 @@ func tileConfiguration(rows int) []byte {
 		}
 	}
 	return c
+}
+
+// randomFetch says what a kernel prefetches, anywhere.
+func randomFetch(r *rand.Rand, row int) (all []byte) {
+	for _, x := range []int{r.IntN(3), r.Int(), row, r.IntN(3), r.Int(), 64, r.IntN(4096)} {
+		all = binary.LittleEndian.AppendUint64(all, uint64(x))
+	}
+	return all
 }
 
 func randomBytes(r *rand.Rand, n int) []byte {

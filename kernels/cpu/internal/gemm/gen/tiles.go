@@ -81,26 +81,37 @@ var tileKernels = []tileKernel{
 	{"multiplyTilesF16", prefixF2, 0x5c},
 }
 
-// tileFetches is the lines that a step prefetches.
-const tileFetches = 4
+// Fields of what fetch points to: rows of c that a step prefetches, the bytes from a block to
+// them and between them; lines of something else that it does, where they begin, the bytes
+// between them, and those that are added after a step.
+const (
+	fetchRows = 8 * iota
+	fetchNext
+	fetchRow
+	fetchLines
+	fetchAhead
+	fetchStep
+	fetchTurn
+)
 
 // emit emits the kernel for blocks of up to so many tiles of rows, one or two: blocks of a,
 // whose rows have steps of 64 bytes of terms, times a panel of b, 16 rows of 128 bytes a
 // step, each of them lanes of 32 bits of terms of 32 columns, are added to 32 columns of c.
 // The configuration says how many rows there are; tiles 0 and 1 are the sums of the first
-// 16, 2 and 3 those of the others. A step prefetches lines at ahead, step bytes apart.
+// 16, 2 and 3 those of the others. A step prefetches what fetch says.
 func (k tileKernel) emit(tall int) {
 	name := k.name
 	if tall == 1 {
 		name += "Low"
 	}
-	TEXT(name, NOSPLIT, "func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, ahead uintptr, step, how int)")
+	TEXT(name, NOSPLIT, "func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, fetch *byte, how int)")
 	Pragma("noescape")
 	Load(Param("config"), reg.RAX)
 	encoded(0, prefixNone, 0x49, 0) // LDTILECFG (AX)
 	blocks := Load(Param("blocks"), reg.R9)
 	a, c := Load(Param("a"), reg.R12), Load(Param("c"), reg.R13)
-	ahead, step := Load(Param("ahead"), reg.R10), Load(Param("step"), reg.R11)
+	Load(Param("fetch"), reg.R11)
+	MOVQ(Mem{Base: reg.R11, Disp: fetchAhead}, reg.R10)
 	Load(Param("b"), reg.RDI)
 	Label("block")
 	// A fresh c is not read.
@@ -117,12 +128,11 @@ func (k tileKernel) emit(tall int) {
 	steps := Load(Param("steps"), reg.R8)
 	rowsAt(a, reg.RSI, reg.RAX, "ars")
 	MOVQ(U32(128), reg.RDX)
+	MOVQ(Mem{Base: reg.R11, Disp: fetchNext}, reg.R14)
+	ADDQ(c, reg.R14)
 	Label("step")
 	k.step(tall)
-	for range tileFetches {
-		PREFETCHT0(Mem{Base: ahead})
-		ADDQ(step, ahead)
-	}
+	prefetches()
 	ADDQ(U32(64), reg.RSI)
 	ADDQ(U32(64), reg.RAX)
 	ADDQ(U32(2048), reg.RDI)
@@ -142,6 +152,32 @@ func (k tileKernel) emit(tall int) {
 	JNZ(LabelRef("block"))
 	encoded(0, prefixNone, 0x49, 0xc0) // TILERELEASE
 	RET()
+}
+
+// prefetches emits what a step prefetches to the second cache: two lines of each of some rows
+// of c, from R14 on, and lines from R10 on, as R11 says.
+func prefetches() {
+	said := func(field int) Mem { return Mem{Base: reg.R11, Disp: field} }
+	some := func(name string, count int, body func()) {
+		MOVQ(said(count), reg.R15)
+		TESTQ(reg.R15, reg.R15)
+		JZ(LabelRef("no" + name))
+		Label(name)
+		body()
+		DECQ(reg.R15)
+		JNZ(LabelRef(name))
+		Label("no" + name)
+	}
+	some("row", fetchRows, func() {
+		PREFETCHT1(Mem{Base: reg.R14})
+		PREFETCHT1(Mem{Base: reg.R14, Disp: 64})
+		ADDQ(said(fetchRow), reg.R14)
+	})
+	some("line", fetchLines, func() {
+		PREFETCHT1(Mem{Base: reg.R10})
+		ADDQ(said(fetchStep), reg.R10)
+	})
+	ADDQ(said(fetchTurn), reg.R10)
 }
 
 // rowsAt makes low and high the addresses of rows 0 and 16 from a place on, and CX the
