@@ -91,7 +91,8 @@ var families = map[string]family{
 	"gevm":         {section: vectors, memory: true, reads: true, text: gevmText},
 	"gevm_rows":    {section: vectors, memory: true, reads: true, text: gevmRowsText},
 	// Two products with a softmax between them, as one fusion.
-	"attention": {section: attentions, flops: attentionFLOPs, text: attentionText},
+	"attention":     {section: attentions, flops: attentionFLOPs, text: attentionText},
+	"bf16attention": {section: attentions, flops: attentionFLOPs, text: bf16attentionText},
 	// Normalisations of rows: two passes over rows that stay in a cache.
 	"layernorm": {section: rowFusions, memory: true, rows: true, text: layernormText},
 	"rmsnorm":   {section: rowFusions, memory: true, rows: true, text: rmsnormText},
@@ -124,17 +125,17 @@ var families = map[string]family{
 // with -essential measures.
 func essentialCases() []testCase {
 	return slices.Concat(
-		classicCases(), attentionCases()[2:5], productCases("bf16gemm")[1:3], productCases("s8gemm")[1:3],
+		classicCases(), attentionCases("attention")[2:5], productCases("bf16gemm")[1:3], productCases("s8gemm")[1:3],
 		modelCases()[:min(12, len(modelCases()))], someOf(convCases("conv"), 4), someOf(convCases("s8conv"), 4),
-		otherCases(),
+		otherCases(), attentionCases("bf16attention")[2:5],
 	)
 }
 
 // allCases are the cases of the full benchmark, those of a run with -essential first.
 func allCases() []testCase {
 	return distinct(slices.Concat(
-		essentialCases(), productCases("bf16gemm"), productCases("s8gemm"), attentionCases(),
-		modelCases(), convCases("conv"), convCases("s8conv"),
+		essentialCases(), productCases("bf16gemm"), productCases("s8gemm"), attentionCases("attention"),
+		modelCases(), convCases("conv"), convCases("s8conv"), attentionCases("bf16attention"),
 	))
 }
 
@@ -214,9 +215,9 @@ func productCases(family string) (all []testCase) {
 }
 
 // attentionCases are eight heads of several lengths.
-func attentionCases() (all []testCase) {
+func attentionCases(family string) (all []testCase) {
 	for n := int64(128); n <= 4096; n *= 2 {
-		all = append(all, testCase{family: "attention", dims: []int64{8, n, 64}})
+		all = append(all, testCase{family: family, dims: []int64{8, n, 64}})
 	}
 	return all
 }
@@ -269,6 +270,7 @@ func quickCases() []testCase {
 		shapes("transpose", "512×512"),
 		shapes("swap", "2×128×16×64"),
 		shapes("attention", "1×256×64"),
+		shapes("bf16attention", "1×256×64"),
 		shapes("bf16gemm", "256×256×256"),
 		shapes("s8gemm", "256×256×256"),
 		shapes("conv", "1×28×28×64×3×64×1"),
@@ -405,12 +407,25 @@ gevm_rows = f32[1,$0] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims=
 
 // attentionText is softmax(q·kᵀ/√width)·v for every head.
 func attentionText(d []int64) string {
-	return fillDims(fmt.Sprintf(`q = f32[$0,$1,$2] parameter(0)
-k = f32[$0,$1,$2] parameter(1)
-v = f32[$0,$1,$2] parameter(2)
+	return weightsText(d, "f32") + fillDims(`attention = f32[$0,$1,$2] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`, d)
+}
+
+// bf16attentionText is the same of bfloat16: softmax and both sums are of f32, weights are
+// rounded before they are multiplied.
+func bf16attentionText(d []int64) string {
+	return weightsText(d, "bf16") + fillDims(`rounded = bf16[$0,$1,$1] convert(p)
+sums_of_v = f32[$0,$1,$2] dot(rounded, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}
+bf16attention = bf16[$0,$1,$2] convert(sums_of_v)`, d)
+}
+
+// weightsText is p, the weights of attention, of q and k in a type, and v.
+func weightsText(d []int64, kind string) string {
+	return fillDims(fmt.Sprintf(`q = %[2]s[$0,$1,$2] parameter(0)
+k = %[2]s[$0,$1,$2] parameter(1)
+v = %[2]s[$0,$1,$2] parameter(2)
 low = f32[] constant(-inf)
 zero = f32[] constant(0)
-scale = f32[] constant(%v)
+scale = f32[] constant(%[1]v)
 scales = f32[$0,$1,$1] broadcast(scale), dimensions={}
 dot = f32[$0,$1,$1] dot(q, k), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}
 scores = f32[$0,$1,$1] multiply(dot, scales)
@@ -421,8 +436,7 @@ e = f32[$0,$1,$1] exponential(less)
 sum = f32[$0,$1] reduce(e, zero), dimensions={2}, to_apply=add
 sums = f32[$0,$1,$1] broadcast(sum), dimensions={0,1}
 p = f32[$0,$1,$1] divide(e, sums)
-attention = f32[$0,$1,$2] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`,
-		rootReciprocal(d[2])), d)
+`, rootReciprocal(d[2]), kind), d)
 }
 
 // layernormText normalises rows: (x − mean)·rsqrt(variance + 10⁻⁵)·γ + β.

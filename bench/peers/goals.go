@@ -35,7 +35,7 @@ var targets = []target{
 	},
 	{
 		what: "bf16 products over oneDNN", families: []string{"bf16gemm"}, peers: []string{"onednn"},
-		mean: 0.9, cause: "each tile program packs its part of the right operand again (two threads pack all of it twice); without AVX512_BF16 multiply-adds of f32; on AMX operands and results wait for memory (BenchmarkTiles has the times in caches)",
+		mean: 0.9, cause: "each tile program packs its part of the right operand again (two threads pack all of it twice where tiles have a part of the rows); without AVX512_BF16 multiply-adds of f32; on AMX before go30 results waited for memory, since they were stored after every 16 steps and not fetched ahead",
 	},
 	{
 		what: "int8 products over oneDNN", families: []string{"s8gemm"}, peers: []string{"onednn"},
@@ -65,7 +65,7 @@ var targets = []target{
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
-		mean: 1, cause: "weights are packed in the run, oneDNN's before it; 147 terms of a window of 7×7 are few for the stores of each block; before go27 windows were copied to a matrix; bytes are multiplied as 16 bits without VNNI; on AMX packing weights takes over half of the time where rows are few",
+		mean: 1, cause: "weights are packed in the run, oneDNN's before it; 147 terms of a window of 7×7 are few for the stores of each block; before go27 windows were copied to a matrix; bytes are multiplied as 16 bits without VNNI; on AMX weights are still packed in the run, which is most of the time where rows are few",
 	},
 	{
 		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,
@@ -73,6 +73,9 @@ var targets = []target{
 	},
 	{
 		what: "attention over torch", families: []string{"attention"}, peers: pytorch, mean: 1,
+	},
+	{
+		what: "attention of bf16 over torch", families: []string{"bf16attention"}, peers: pytorch, mean: 1,
 	},
 	{
 		what: "fusions of models over XLA:CPU", families: []string{"model"}, peers: []string{"xla"},

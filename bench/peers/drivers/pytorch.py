@@ -54,6 +54,7 @@ OPERATIONS = {
     "gevm": lambda d: ([(1, d[1], f32), (d[1], d[0], f32)], torch.mm),
     "gevm_rows": lambda d: ([(1, d[1], f32), (d[0], d[1], f32)], lambda x, y: x @ y.t()),
     "attention": lambda d: ([(*d, f32)] * 3, attention),
+    "bf16attention": lambda d: ([(*d, bf16)] * 3, attention),
     "layernorm": lambda d: ([(*d, f32), (d[1], f32), (d[1], f32)], lambda x, g, b: F.layer_norm(x, (d[1],), g, b, 1e-5)),
     "rmsnorm": lambda d: ([(*d, f32), (d[1], f32)], lambda x, g: F.rms_norm(x, (d[1],), g, 1e-6)),
     "softmax": lambda d: ([(*d, f32)], lambda x: torch.softmax(x, 1)),
