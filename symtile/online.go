@@ -241,11 +241,13 @@ func (j *loopFuser) exponentOf(
 func convertedFactors(op *Op, f []rowFactor) ([]rowFactor, error) {
 	to := op.Instr.Shape.DType
 	from := op.Instr.Operands[0].Shape.DType
+	if !to.IsFloat() || !from.IsFloat() {
+		return nil, errNotOnline
+	}
 	narrows := to.FractionBits() < from.FractionBits()
-	if !to.IsFloat() || !from.IsFloat() ||
-		slices.ContainsFunc(f, func(x rowFactor) bool {
-			return narrows && x.exponent || x.deviation || x.squaredDeviation
-		}) {
+	if slices.ContainsFunc(f, func(x rowFactor) bool {
+		return narrows && x.exponent || x.deviation || x.squaredDeviation
+	}) {
 		return nil, errNotOnline
 	}
 	return f, nil

@@ -271,6 +271,25 @@ ROOT r = f32[5,5] divide(d, vs)`)
 	}
 }
 
+// TestOnlineIntegers: weights of a softmax that become whole numbers, and are summed, are not
+// part of its loop. Choosing a plan panicked.
+func TestOnlineIntegers(t *testing.T) {
+	p, _ := landscape(t, `x = f32[16] parameter(0)
+low = f32[] constant(-inf)
+none = f32[] constant(0)
+nought = s32[] constant(0)
+m = f32[] reduce(x, low), dimensions={0}, to_apply=maximum
+ms = f32[16] broadcast(m), dimensions={}
+less = f32[16] subtract(x, ms)
+e = f32[16] exponential(less)
+l = f32[] reduce(e, none), dimensions={0}, to_apply=add
+ls = f32[16] broadcast(l), dimensions={}
+p = f32[16] divide(e, ls)
+n = s32[16] convert(p)
+ROOT s = s32[] reduce(n, nought), dimensions={0}, to_apply=add`)
+	checkPlans(t, p, 20)
+}
+
 // TestOnlineEdges: rows that begin with −∞, have nothing else, or have +∞ or NaN
 // anywhere, are what the reference makes of them; so are weights that are not
 // numbers, also those of elements that weigh nothing.
