@@ -8,10 +8,16 @@ to small arrays of several types, and returns its last three values. Its StableH
 XLA:CPU's module after its optimisations, are executed by tilewright, which compares with
 its own reference; the outputs are those of jax.jit, or those of JAX without jit where the
 two differ, as they do in some programs that gather from what was gathered.
+
+Where they are not, the program is also computed with f64 in place of f32, types of 16 bits
+being rounded to as before, and how far both are from that is printed. XLA leaves roundings to
+bf16 and f16 out, so that it is often the one that is off; this is no more than a hint, since
+tilewright computes the f64, too.
 """
 
 import argparse
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -509,6 +515,39 @@ def off(got, want):
     return ""
 
 
+def doubled(text):
+    """StableHLO with f64 in place of f32, but where bits are taken of f32 or made it."""
+    def constant(match):
+        wide = np.frombuffer(bytes.fromhex(match[1])[::-1], np.float32).astype(np.float64)
+        return f"0x{wide.view(np.uint64)[0]:016X}"
+
+    text = re.sub(r"\b0x([0-9A-F]{8})\b(?=[^\n]*f32>)", constant, text)
+    text = re.sub(r"(\b|x)f32\b", r"\1f64", text)
+    bits = r"( *)(%\w+) = stablehlo.bitcast_convert (%\w+) : \(tensor<(.*?)f64>\) -> (.*)"
+    text = re.sub(bits, r"\1\2f = stablehlo.convert \3 : (tensor<\4f64>) -> tensor<\4f32>\n\1\2 = stablehlo.bitcast_convert \2f : (tensor<\4f32>) -> \5", text)
+    made = r"( *)(%\w+) = stablehlo.bitcast_convert (%\w+) : (\(.*\)) -> tensor<(.*)f64>"
+    return re.sub(made, r"\1\2f = stablehlo.bitcast_convert \3 : \4 -> tensor<\5f32>\n\1\2 = stablehlo.convert \2f : (tensor<\5f32>) -> tensor<\5f64>", text)
+
+
+def beside_float64(o, text, arrays, got, want):
+    """How far the outputs of tilewright and of JAX are from those of the program in f64."""
+    wide = [x.astype(np.float64) if x.dtype == np.float32 else x for x in arrays]
+    exact = executed(o.tilewright, o.device, doubled(text), wide, len(want))
+    if isinstance(exact, str):
+        return "no f64: " + exact.splitlines()[0]
+
+    def furthest(outputs):
+        return max(difference(seen(x, w), seen(e, w)) for x, e, w in zip(outputs, exact, map(np.asarray, want)))
+
+    return f"from f64 ours is {furthest(got):.2g}, JAX's {furthest(want):.2g}"
+
+
+def seen(x, like):
+    """x, whose elements may be the bits of a type of ml_dtypes, that of like."""
+    x = np.asarray(x)
+    return x.view(like.dtype) if like.dtype.kind == "V" and x.dtype.kind == "u" else x
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("-tilewright", default="out/tilewright")
@@ -534,6 +573,8 @@ def main():
             if not why:
                 continue
             bad += 1
+            if kind == "mlir" and not isinstance(got, str):
+                why += "; " + beside_float64(o, text, arrays, got, want)
             print(f"{seed}.{kind}: {why}", flush=True)
             if o.keep:
                 os.makedirs(o.keep, exist_ok=True)
