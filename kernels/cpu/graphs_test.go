@@ -89,6 +89,9 @@ func randomGraph(rng *rand.Rand) (text string, rounded bool) {
 	}
 	if rng.IntN(4) == 0 {
 		g.dtype = graphTypes[rng.IntN(len(graphTypes))]
+		if g.dtype.Size() < 4 && rng.IntN(2) == 0 { // products by tiles of AMX
+			dims = []int64{12 + rng.Int64N(30), 16 + rng.Int64N(50)}
+		}
 	}
 	g.parameter(dims)
 	for range 3 + rng.IntN(10) {
