@@ -81,6 +81,8 @@ func (d DimTile) Equal(e DimTile) bool {
 // digits do, which no box can express.
 func (t Tile) Boxes() (box Tile, axis []int, ok bool) {
 	ok = true
+	box = make(Tile, 0, len(t))
+	axis = make([]int, 0, len(t))
 	for k, d := range t {
 		if d.Digits == nil {
 			box = append(box, d)
@@ -224,8 +226,8 @@ func (t Tile) Sizes() []int64 {
 // Elements is the product of Sizes.
 func (t Tile) Elements() int64 {
 	n := int64(1)
-	for _, s := range t.Sizes() {
-		n *= s
+	for _, d := range t {
+		n *= mustValue(d.Size)
 	}
 	return n
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 	"unsafe"
 
-	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/updates"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/vector"
@@ -287,7 +286,7 @@ func (x *scatterAccess) compile(
 	if !ok || !l.jit || converted {
 		return nil, nil
 	}
-	a := &amd64.Assembler{}
+	a := l.assembler()
 	if code.Emit(a) != nil {
 		return nil, nil
 	}

@@ -155,6 +155,27 @@ type instr struct {
 	group []*instr
 }
 
+// members yields the instructions of a group, and then the instruction itself.
+func (i *instr) members(yield func(*instr) bool) {
+	for _, x := range i.group {
+		if !yield(x) {
+			return
+		}
+	}
+	yield(i)
+}
+
+// args yields the values that an instruction reads.
+func (i *instr) args(yield func(*value) bool) {
+	for _, list := range [...][]*value{i.stripArgs, i.tileArgs} {
+		for _, v := range list {
+			if !yield(v) {
+				return
+			}
+		}
+	}
+}
+
 // A block is the instructions of the program, or of the body of a loop, and the
 // slots (offsets and bounds of tiles) that are computed where it begins.
 type block struct {

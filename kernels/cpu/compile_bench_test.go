@@ -13,7 +13,9 @@ import (
 )
 
 // BenchmarkCompile is the cost of making a kernel of a plan: of plansOfEach plans
-// of every fusion of the corpus, in random order. It reports the median.
+// of every fusion of the corpus, in random order. It reports the median and the 90th
+// percentile of all, and those of the least times of the plans, which other work on the
+// machine disturbs less.
 func BenchmarkCompile(b *testing.B) {
 	const plansOfEach = 12
 	type task struct {
@@ -35,9 +37,10 @@ func BenchmarkCompile(b *testing.B) {
 		tasks[i], tasks[j] = tasks[j], tasks[i]
 	})
 	var all []time.Duration
+	least := slices.Repeat([]time.Duration{time.Hour}, len(tasks))
 	b.ReportAllocs()
 	for b.Loop() {
-		for _, t := range tasks {
+		for n, t := range tasks {
 			begin := time.Now()
 			k, err := backend.Compile(context.Background(), t.p, t.plan)
 			all = append(all, time.Since(begin))
@@ -45,11 +48,18 @@ func BenchmarkCompile(b *testing.B) {
 				b.Fatal(err)
 			}
 			k.Close()
+			least[n] = min(least[n], all[len(all)-1])
 		}
 	}
 	slices.Sort(all)
-	b.ReportMetric(float64(all[len(all)/2].Nanoseconds())/1e3, "median-µs")
-	b.ReportMetric(float64(all[len(all)*9/10].Nanoseconds())/1e3, "p90-µs")
+	slices.Sort(least)
+	report := func(times []time.Duration, k int, unit string) {
+		b.ReportMetric(float64(times[k].Nanoseconds())/1e3, unit)
+	}
+	report(all, len(all)/2, "median-µs")
+	report(all, len(all)*9/10, "p90-µs")
+	report(least, len(least)/2, "least-median-µs")
+	report(least, len(least)*9/10, "least-p90-µs")
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/1e3/float64(len(all)), "µs/plan")
 	b.ReportMetric(0, "ns/op")
 }

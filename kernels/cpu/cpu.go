@@ -34,6 +34,7 @@ import (
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/rates"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/workers"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -52,6 +53,8 @@ type Backend struct {
 	scratch          scratchPool           // The scratch of closed kernels.
 	lender           lender                // The large scratch of all kernels.
 	probe            rates.Probe           // Finds out whether something else runs.
+	pages            *amd64.Pages          // The pages of machine code of closed kernels.
+	memories         sync.Pool             // What assembling code uses again, *rowkernel.Memory.
 
 	prior  prior              // What is believed of the processor.
 	halves func(half) []int64 // The ways to multiply bf16 or f16 that it has; nil: none.
@@ -66,6 +69,7 @@ func New() *Backend {
 		prior:    priorHere(),
 		halves:   halfKernels,
 		wide:     amd64.RunsWide(),
+		pages:    amd64.NewPages(),
 	}
 }
 
@@ -160,9 +164,13 @@ func (b *Backend) compile(
 	if err != nil {
 		return nil, err
 	}
-	x, err := lowerAndCompile(
-		q, plan, b.spec(), steady,
-	)
+	spec := b.spec()
+	spec.memory, _ = b.memories.Get().(*rowkernel.Memory)
+	if spec.memory == nil {
+		spec.memory = new(rowkernel.Memory)
+	}
+	defer b.memories.Put(spec.memory)
+	x, err := lowerAndCompile(q, plan, spec, steady)
 	if err != nil {
 		return nil, err
 	}
@@ -226,7 +234,7 @@ func (l *lowering) check() error {
 func (b *Backend) kernel(
 	l *lowering, body *schedule, steps []step,
 ) (*kernel, error) {
-	code, err := l.loadCode()
+	code, err := l.loadCode(b.pages)
 	if err != nil {
 		return nil, err
 	}

@@ -399,7 +399,7 @@ func (x *tileGather) compile(l *lowering) {
 		x.nonTemporal && g.Long() && !g.NonTemporal {
 		return
 	}
-	a := &amd64.Assembler{}
+	a := l.assembler()
 	if g.Emit(a) != nil {
 		return
 	}

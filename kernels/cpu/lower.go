@@ -125,6 +125,9 @@ func lowerWith(
 		steady:   steady,
 	}
 	l.fusesRows = fuseRows && l.jit
+	if l.spec.memory == nil {
+		l.spec.memory = new(rowkernel.Memory)
+	}
 	var parallel []int
 	for k, d := range p.Space.Dims {
 		if d.Kind == symtile.Parallel {
@@ -609,7 +612,7 @@ func (b *block) externalValues() []*value {
 		made[x.v] = true
 	}
 	for _, i := range b.list {
-		for _, v := range append(slices.Clone(i.tileArgs), i.stripArgs...) {
+		for v := range i.args {
 			if !made[v] && !seen[v] {
 				seen[v] = true
 				out = append(out, v)

@@ -61,7 +61,8 @@ type worker struct {
 	periodicRun   vector.PeriodicRun
 	scatterArgs   vector.ScatterArgs
 
-	fillPattern [4096]byte // Copies of an element, from which runs are filled.
+	// Copies of an element, from which runs are filled; nil until there is one to fill.
+	fillPattern *[4096]byte
 }
 
 // stopped reports whether the run was cancelled.

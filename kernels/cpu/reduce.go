@@ -244,7 +244,7 @@ func (l *lowering) shortRows(
 		return nil
 	}
 	rows, n := f.dims[0].size, f.dims[1].size
-	a := &amd64.Assembler{}
+	a := l.assembler()
 	if !vector.EmitShortRows(a, monoid, op.Instr.Shape.DType, n) {
 		return nil
 	}
@@ -804,9 +804,9 @@ func (r *stripReducer) compilePairs(l *lowering, m *stripFunction) (*amd64.Func,
 	if 2*n > len(addressRegs) {
 		return nil, false
 	}
-	a := &amd64.Assembler{}
+	a := l.assembler()
 	a.Emit(amd64.MOV, amd64.RAX, amd64.Mem{Base: amd64.RDI})
-	c := &amd64.Chain{}
+	c := l.chain()
 	loop := &amd64.Loop{Chain: c, Counter: amd64.RAX, Width: 4, Copies: 2}
 	at := map[*value]amd64.Value{}
 	regs := map[*value]amd64.Reg{}

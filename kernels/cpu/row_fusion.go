@@ -35,6 +35,10 @@ type rowGroup struct {
 	storeOrder []*value // The stored values that are no results of reductions.
 	// Accesses to every second element, with those to the elements between them.
 	pairs map[*rowAccess]*rowAccess
+	// The loads and stores in the order of the items, once the group is complete.
+	list []*rowAccess
+	// How often the group reads each value.
+	inside map[*value]int
 
 	kernel *rowkernel.Kernel                // The translation.
 	values map[*value]*rowkernel.Value      // The values of the translation.
@@ -88,6 +92,8 @@ func (s *schedule) fuseRows() {
 	for _, i := range s.items {
 		for _, part := range f.parts(s.block.l, i) {
 			f.add(s.block.l, part)
+			f.discard(f.alone)
+			f.alone = nil
 		}
 	}
 	f.close()
@@ -98,13 +104,23 @@ func (s *schedule) fuseRows() {
 // than a kernel has addresses, into components that share no value: those that row kernels
 // can do, then the others together. Any other item is one part.
 func (f *rowFuser) parts(l *lowering, i *instr) (parts []*instr) {
-	if i.group == nil || rowFusible(i) && l.newRowGroup([]*instr{i}, f.uses) != nil {
+	if i.group == nil {
 		return []*instr{i}
+	}
+	if rowFusible(i) {
+		if f.alone = f.group(l, []*instr{i}); f.alone != nil {
+			return []*instr{i}
+		}
 	}
 	rest := &instr{name: i.name, n: i.n}
 	for _, c := range i.components() {
-		if rowFusible(c) && l.newRowGroup([]*instr{c}, f.uses) != nil {
+		var n *rowGroup
+		if rowFusible(c) {
+			n = f.group(l, []*instr{c})
+		}
+		if n != nil {
 			parts = append(parts, c)
+			f.discard(n)
 		} else {
 			rest.group = append(rest.group, c.group...)
 		}
@@ -151,6 +167,32 @@ type rowFuser struct {
 	// that reads them.
 	pendingSplats []*instr
 	uses          map[*value]int // The number of readers of each value.
+	// The group of the item at hand alone, nil where that was not tried.
+	alone *rowGroup
+	spare *rowGroup // A discarded group, whose memory the next one uses.
+}
+
+// group is the group of items, nil where they are none.
+func (f *rowFuser) group(l *lowering, items []*instr) *rowGroup {
+	n := f.spare
+	f.spare = nil
+	if n == nil {
+		n = newRowGroup()
+	}
+	n.l, n.items = l, items
+	if !n.build(f.uses) {
+		f.discard(n)
+		return nil
+	}
+	return n
+}
+
+// discard keeps the memory of a group that nothing refers to, which may be nil.
+func (f *rowFuser) discard(n *rowGroup) {
+	if n != nil {
+		n.reset()
+		f.spare = n
+	}
 }
 
 // add adds an item to the open group, to a new group, or to the schedule as it
@@ -167,7 +209,11 @@ func (f *rowFuser) add(l *lowering, i *instr) {
 		if f.extend(l, i) {
 			return
 		}
-		if n := l.newRowGroup([]*instr{i}, f.uses); n != nil {
+		n := f.alone
+		if f.alone = nil; n == nil {
+			n = f.group(l, []*instr{i})
+		}
+		if n != nil {
 			// An independent group goes before the open one, which stays open for what
 			// reads its results.
 			if f.open != nil && !f.touches(i) {
@@ -193,10 +239,10 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 	}
 	// A group is built anew for each item that it is offered, since the item can
 	// change how the iteration space is divided.
-	if n := l.newRowGroup(
-		slices.Concat(f.open.items, f.pendingSplats, []*instr{i}),
-		f.uses,
+	if n := f.group(
+		l, slices.Concat(f.open.items, f.pendingSplats, []*instr{i}),
 	); n != nil {
+		f.discard(f.open)
 		f.open, f.pendingSplats = n, nil
 		return true
 	}
@@ -207,14 +253,13 @@ func (f *rowFuser) extend(l *lowering, i *instr) bool {
 		}) {
 		return false
 	}
-	n := l.newRowGroup(
-		append(slices.Clone(f.open.items), i),
-		f.uses,
-	)
-	if n != nil {
-		f.open = n
+	n := f.group(l, append(slices.Clone(f.open.items), i))
+	if n == nil {
+		return false
 	}
-	return n != nil
+	f.discard(f.open)
+	f.open = n
+	return true
 }
 
 // close ends the open group.
@@ -238,7 +283,7 @@ func (f *rowFuser) touches(i *instr) bool {
 
 // reads reports whether an instruction, or one of its group, reads v.
 func (i *instr) reads(v *value) bool {
-	for _, x := range append(i.group, i) {
+	for x := range i.members {
 		if slices.Contains(x.stripArgs, v) ||
 			slices.Contains(x.tileArgs, v) {
 			return true
@@ -249,11 +294,12 @@ func (i *instr) reads(v *value) bool {
 
 // touches reports whether an instruction uses what the group makes.
 func (n *rowGroup) touches(i *instr) bool {
-	for _, x := range append(i.group, i) {
-		for _, v := range slices.Concat(x.stripArgs, x.tileArgs, x.outs) {
-			if n.defines(v) || n.isView(v) {
-				return true
-			}
+	made := func(v *value) bool { return n.defines(v) || n.isView(v) }
+	for x := range i.members {
+		if slices.ContainsFunc(x.outs, made) ||
+			slices.ContainsFunc(x.stripArgs, made) ||
+			slices.ContainsFunc(x.tileArgs, made) {
+			return true
 		}
 	}
 	return false
@@ -276,11 +322,8 @@ func (n *rowGroup) defines(v *value) bool {
 func (s *schedule) countUses() map[*value]int {
 	uses := map[*value]int{}
 	for _, i := range s.items {
-		for _, n := range append(i.group, i) {
-			for _, v := range n.stripArgs {
-				uses[v]++
-			}
-			for _, v := range n.tileArgs {
+		for n := range i.members {
+			for v := range n.args {
 				uses[v]++
 			}
 		}
@@ -304,30 +347,49 @@ func rowFusible(i *instr) bool {
 		})
 }
 
-// newRowGroup is the group of items, nil where they are none.
-func (l *lowering) newRowGroup(items []*instr, uses map[*value]int) *rowGroup {
-	n := &rowGroup{
-		l:          l,
-		items:      items,
+// newRowGroup is an empty group.
+func newRowGroup() *rowGroup {
+	return &rowGroup{
 		ops:        map[*value]*pointwiseOp{},
 		scalars:    map[*value]bool{},
 		broadcasts: map[*value]*value{},
 		loads:      map[*value]*rowAccess{},
 		stores:     map[*value]*rowAccess{},
+		pairs:      map[*rowAccess]*rowAccess{},
+		inside:     map[*value]int{},
 	}
+}
+
+// reset empties a group, but for its memory: most groups are tried and grow no more.
+func (n *rowGroup) reset() {
+	clear(n.ops)
+	clear(n.scalars)
+	clear(n.broadcasts)
+	clear(n.loads)
+	clear(n.stores)
+	clear(n.pairs)
+	clear(n.inside)
+	n.reductions = n.reductions[:0]
+	n.storeOrder = n.storeOrder[:0]
+	n.list = n.list[:0]
+	n.extents = n.extents[:0]
+}
+
+// build makes the group of its items, and reports false where they are none.
+func (n *rowGroup) build(uses map[*value]int) bool {
 	if !n.chooseExtents() {
-		return nil
+		return false
 	}
-	for _, i := range items {
+	for _, i := range n.items {
 		if !n.add(i) {
-			return nil
+			return false
 		}
 	}
-	if !n.finish(uses) || !n.findPairs() ||
-		len(n.moving()) > rowkernel.MaxAccesses {
-		return nil
+	if !n.finish(uses) {
+		return false
 	}
-	return n
+	n.listAccesses()
+	return n.findPairs() && n.countMoving() <= rowkernel.MaxAccesses
 }
 
 const (
@@ -346,19 +408,19 @@ func (n *rowGroup) chooseExtents() bool {
 	}
 	// A boundary is the number of elements in the innermost dimensions of an
 	// access. If each boundary divides the next, the quotients are the extents.
-	bounds := []int64{total}
+	bounds := append(make([]int64, 0, 16), total)
 	for _, i := range n.items {
 		if i.elements() != total {
 			continue
 		}
 		if i.reduction != nil {
 			reduced = true
-			bounds = append(bounds, boundaries(i.reduction.dims())...)
+			bounds = boundaries(bounds, i.reduction.dims())
 		}
 		for _, x := range i.group {
 			for _, v := range []*memoryView{x.source, x.sink} {
 				if v != nil {
-					bounds = append(bounds, boundaries(v.layout.dims)...)
+					bounds = boundaries(bounds, v.layout.dims)
 				}
 			}
 		}
@@ -373,7 +435,7 @@ func (n *rowGroup) chooseExtents() bool {
 	if bounds[0] < minRowLength || bounds[0] > maxRowLength {
 		return false
 	}
-	n.extents = []int64{bounds[0]}
+	n.extents = append(n.extents[:0], bounds[0])
 	for k, b := range bounds[1:] {
 		if b%bounds[k] != 0 {
 			return false
@@ -386,7 +448,7 @@ func (n *rowGroup) chooseExtents() bool {
 	}
 	// There are rows in any case, if only one.
 	if len(n.extents) == 1 {
-		n.extents = []int64{1, n.extents[0]}
+		n.extents = slices.Insert(n.extents, 0, 1)
 	}
 	return true
 }
@@ -412,10 +474,9 @@ func (f *rowReduction) dims() []stridedDim {
 	return dims
 }
 
-// boundaries are the products of the sizes of the last dimensions: where in
+// boundaries appends the products of the sizes of the last dimensions: where in
 // row-major order a dimension ends. Of sizes 4, 6 and 8 they are 8, 48 and 192.
-func boundaries(dims []stridedDim) []int64 {
-	var bounds []int64
+func boundaries(bounds []int64, dims []stridedDim) []int64 {
 	size := int64(1)
 	for _, d := range slices.Backward(dims) {
 		if size *= d.size; d.size > 1 {
@@ -689,13 +750,10 @@ func (n *rowGroup) addReduction(of *rowReduction) bool {
 // done, since a kernel stores a value once and cannot store a broadcast.
 func (n *rowGroup) finish(uses map[*value]int) bool {
 	// A value with more readers than the group has is read outside of it.
-	inside := map[*value]int{}
+	inside := n.inside
 	for _, i := range n.items {
-		for _, x := range append(i.group, i) {
-			for _, v := range x.stripArgs {
-				inside[v]++
-			}
-			for _, v := range x.tileArgs {
+		for x := range i.members {
+			for v := range x.args {
 				inside[v]++
 			}
 		}
@@ -710,7 +768,7 @@ func (n *rowGroup) finish(uses map[*value]int) bool {
 		}
 	}
 	for _, i := range n.items {
-		for _, x := range append(i.group, i) {
+		for x := range i.members {
 			if !n.storeResults(x, out) {
 				return false
 			}
@@ -791,22 +849,21 @@ func (n *rowGroup) halfAccessFits(s *rowAccess, write bool) bool {
 	return !write && s.halfType() == hlo.BF16
 }
 
-// accesses lists the loads and stores of the group in an order that depends on
+// listAccesses lists the loads and stores of the group in an order that depends on
 // its items only.
-func (n *rowGroup) accesses() []*rowAccess {
-	var list []*rowAccess
-	seen := map[*rowAccess]bool{}
+func (n *rowGroup) listAccesses() {
 	add := func(s *rowAccess) {
-		if s != nil && !seen[s] {
-			seen[s] = true
-			list = append(list, s)
+		if s != nil && !slices.Contains(n.list, s) {
+			n.list = append(n.list, s)
 		}
 	}
 	for _, i := range n.items {
-		for _, x := range append(i.group, i) {
-			for _, v := range slices.Concat(x.outs, x.stripArgs) {
-				add(n.loads[v])
-				add(n.stores[v])
+		for x := range i.members {
+			for _, list := range [...][]*value{x.outs, x.stripArgs} {
+				for _, v := range list {
+					add(n.loads[v])
+					add(n.stores[v])
+				}
 			}
 		}
 		if i.reduction != nil {
@@ -815,7 +872,6 @@ func (n *rowGroup) accesses() []*rowAccess {
 			add(n.stores[i.reduction.out])
 		}
 	}
-	return list
 }
 
 // Real and imaginary parts, and the elements that a rotary embedding turns, lie between each
@@ -825,10 +881,8 @@ func (n *rowGroup) accesses() []*rowAccess {
 // findPairs pairs the accesses to every second element of an array. It reports false where
 // one has no other, or a kernel cannot do them: rows are whole vectors, in one sweep.
 func (n *rowGroup) findPairs() bool {
-	n.pairs = map[*rowAccess]*rowAccess{}
-	all := n.accesses()
 	found := 0
-	for _, s := range all {
+	for _, s := range n.list {
 		if s.col() != 2 {
 			continue
 		}
@@ -837,7 +891,7 @@ func (n *rowGroup) findPairs() bool {
 		if !whole || len(n.reductions) > 0 {
 			return false
 		}
-		for _, other := range all {
+		for _, other := range n.list {
 			if n.isPair(s, other) {
 				n.pairs[s] = other
 			}
@@ -867,17 +921,27 @@ func (n *rowGroup) isPair(s, other *rowAccess) bool {
 	return ok && step == 1
 }
 
-// moving lists the accesses that need an address register each: those that are
+// countMoving is the number of accesses that need an address register each: those that are
 // not one place of the scratch, one of each pair.
-func (n *rowGroup) moving() []*rowAccess {
-	second := map[*rowAccess]bool{}
-	for _, s := range n.pairs {
-		second[s] = true
+func (n *rowGroup) countMoving() int {
+	moving := 0
+	for _, s := range n.list {
+		fixed := s.view == nil && s.v.where != inMemory && s.isFixed()
+		if !fixed && !n.isSecond(s) {
+			moving++
+		}
 	}
-	return slices.DeleteFunc(n.accesses(), func(s *rowAccess) bool {
-		return second[s] || s.view == nil &&
-			s.v.where != inMemory && s.isFixed()
-	})
+	return moving
+}
+
+// isSecond reports whether an access is the second of a pair.
+func (n *rowGroup) isSecond(s *rowAccess) bool {
+	for _, second := range n.pairs {
+		if second == s {
+			return true
+		}
+	}
+	return false
 }
 
 // asInstr is the group as one instruction. Values that nothing outside of the
@@ -892,7 +956,7 @@ func (n *rowGroup) asInstr() *instr {
 		}
 	}
 	for _, x := range n.items {
-		for _, y := range append(x.group, x) {
+		for y := range x.members {
 			for _, v := range y.outs {
 				if !n.defines(v) && n.loads[v] == nil ||
 					n.stores[v] != nil && n.stores[v].view == nil {
@@ -907,8 +971,8 @@ func (n *rowGroup) asInstr() *instr {
 		note(&i.outs, v)
 	}
 	for _, x := range n.items {
-		for _, y := range append(x.group, x) {
-			for _, v := range slices.Concat(y.stripArgs, y.tileArgs) {
+		for y := range x.members {
+			for v := range y.args {
 				if v.where != inRegister && v.where != inRow {
 					note(&i.tileArgs, v)
 				}

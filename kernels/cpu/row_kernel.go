@@ -38,7 +38,7 @@ func (n *rowGroup) translate() []*value {
 	for v, scalar := range n.broadcasts {
 		k.Broadcasts[n.value(v)] = n.value(scalar)
 	}
-	for _, s := range n.accesses() {
+	for _, s := range n.list {
 		access := n.access(s)
 		n.origin[access] = s
 		k.Accesses = append(k.Accesses, access)
@@ -193,6 +193,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		FromMemory:   l.readsMemory(),
 		First:        int64(l.spec.First),
 		Wide:         l.spec.wide && l.knob("width", 512) == 512,
+		Memory:       l.spec.memory,
 	})
 	if err != nil {
 		return nil, err

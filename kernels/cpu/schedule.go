@@ -158,8 +158,8 @@ func (s *schedule) assignResidence() {
 	uses := map[*value]int{}
 	inside := map[*value]int{}
 	for _, i := range s.items {
-		for _, n := range append(i.group, i) {
-			for _, v := range append(slices.Clone(n.tileArgs), n.stripArgs...) {
+		for n := range i.members {
+			for v := range n.args {
 				uses[v]++
 			}
 		}

@@ -39,7 +39,7 @@ func (s *schedule) numberPositions(at int) int {
 			}
 		}
 		at++
-		for _, n := range append(i.group, i) {
+		for n := range i.members {
 			all := func(v *value) bool { return v.where != inStrip }
 			n.extendLiveRange(begin, all)
 			n.extendLiveRange(at, all)

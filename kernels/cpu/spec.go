@@ -6,6 +6,7 @@ import (
 
 	"github.com/tilewright/tilewright/kernels"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/gemm"
+	"github.com/tilewright/tilewright/kernels/cpu/internal/rowkernel"
 	"github.com/tilewright/tilewright/kernels/cpu/sheet"
 	"github.com/tilewright/tilewright/symtile"
 	"github.com/tilewright/tilewright/symtile/hlo"
@@ -39,6 +40,9 @@ type deviceSpec struct {
 	sumPlaces int64
 	// Results too small for a denormal number take the processor long.
 	vanishes bool
+	// What assembling code uses again, nil for memory of each lowering. It is one lowering's
+	// at a time.
+	memory *rowkernel.Memory
 }
 
 // defaultVectorBits is the width of vectors where the device does not list it.

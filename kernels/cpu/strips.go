@@ -313,8 +313,7 @@ func (l *lowering) assignRoutines(g *instr) {
 // lanes is the bytes of the lanes that an operation needs, 0 where both widths serve.
 func (p *pointwiseOp) lanes() int64 {
 	width := int64(0)
-	values := slices.Concat(p.args, []*value{p.out})
-	for _, v := range values {
+	for _, v := range append(p.args[:len(p.args):len(p.args)], p.out) {
 		switch v.class {
 		case portable.Float64, portable.Int64:
 			return 8
@@ -492,7 +491,7 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 	if len(m.reads)+len(m.writes) > len(addressRegs) {
 		return nil, false
 	}
-	a := &amd64.Assembler{}
+	a := l.assembler()
 	// RDI is the argument block: the number of elements, then the address of each
 	// value. Addresses of splats and of views that repeat an element do not move.
 	regs := map[*value]amd64.Reg{}
@@ -512,7 +511,7 @@ func (m *stripFunction) compile(l *lowering) (*amd64.Func, bool) {
 		}
 	}
 	loop := &amd64.Loop{
-		Chain:    m.chain(&amd64.Chain{}, regs),
+		Chain:    m.chain(l.chain(), regs),
 		Counter:  amd64.RAX,
 		Pointers: pointers,
 		Width:    int(m.lanes()),
@@ -864,6 +863,20 @@ func (l *lowering) addRoutine(a *amd64.Assembler) (*amd64.Func, bool) {
 	return l.addText(text), true
 }
 
+// assembler is the assembler of the lowering, empty: one function is assembled at a time.
+func (l *lowering) assembler() *amd64.Assembler {
+	a := &l.spec.memory.Assembler
+	a.Reset()
+	return a
+}
+
+// chain is the chain of the lowering, empty.
+func (l *lowering) chain() *amd64.Chain {
+	c := &l.spec.memory.Chain
+	c.Reset()
+	return c
+}
+
 // addText adds machine code to that of the plan, aligned.
 func (l *lowering) addText(text []byte) *amd64.Func {
 	for len(l.text)%codeAlignment != 0 {
@@ -881,11 +894,11 @@ const codeAlignment = 64
 // loadCode makes the code of the plan executable for as long as the kernel is
 // open, and sets its functions. All code of a plan is loaded at once, since
 // mapping pages is what loading costs.
-func (l *lowering) loadCode() (*amd64.Code, error) {
+func (l *lowering) loadCode(pages *amd64.Pages) (*amd64.Code, error) {
 	if len(l.text) == 0 {
 		return nil, nil
 	}
-	code, err := amd64.Load(l.text)
+	code, err := pages.Load(l.text)
 	if err != nil {
 		return nil, err
 	}

@@ -549,7 +549,7 @@ func (l *lowering) periodic(
 	if p == nil {
 		return nil
 	}
-	a := &amd64.Assembler{}
+	a := l.assembler()
 	if !p.Code.Emit(a) {
 		return nil
 	}
@@ -729,6 +729,9 @@ const (
 // once per row and copied as often as it fits.
 func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 	bytes := x.size[m.cols] * m.width
+	if w.fillPattern == nil {
+		w.fillPattern = new([4096]byte)
+	}
 	m.eachOuter(x, m.cols, -1, func(dst, src unsafe.Pointer) {
 		pattern := w.fillPattern[:min(int64(len(w.fillPattern)), bytes)]
 		n := copy(

@@ -137,6 +137,7 @@ type choice struct {
 // NewRing returns an empty ring.
 func NewRing() *Ring {
 	return &Ring{
+		forms:   make([]form, 0, 32),
 		formTab: newTable(128),
 		atomTab: newTable(64),
 		memoTab: newTable(64),
@@ -192,7 +193,7 @@ func (r *Ring) fail(format string, args ...any) lin {
 func (r *Ring) alloc(n int) []term {
 	l := len(r.pool)
 	if l+n > cap(r.pool) {
-		size := max(2*cap(r.pool), n, 256)
+		size := max(2*cap(r.pool), n, 64)
 		r.pool = make([]term, 0, size)
 		l = 0
 	}

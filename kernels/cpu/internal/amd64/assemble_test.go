@@ -8,6 +8,11 @@ import (
 // stores has stores of all encodings, jumps and padding between them.
 func stores(store Op) *Assembler {
 	a := &Assembler{}
+	addStores(a, store)
+	return a
+}
+
+func addStores(a *Assembler, store Op) {
 	end := a.NewLabel()
 	a.Emit(store, Mem{Base: RSI}, Y1)
 	a.Emit(JE, end)
@@ -23,7 +28,6 @@ func stores(store Op) *Assembler {
 	}
 	a.Bind(end)
 	a.Emit(store, a.Splat32(7), Y15)
-	return a
 }
 
 // TestCached holds what takes the place of streaming stores against stores that
@@ -41,4 +45,38 @@ func TestCached(t *testing.T) {
 	if cached := a.WithoutNonTemporal(streaming); !bytes.Equal(cached, ordinary) {
 		t.Errorf("% x, want % x", cached, ordinary)
 	}
+}
+
+// TestReset assembles code after other code in one assembler: it is that of a new one.
+func TestReset(t *testing.T) {
+	a := axpyLike()
+	if _, err := a.Assemble(); err != nil {
+		t.Fatal(err)
+	}
+	a.Emit(VMOVNTPS, Y0) // a mistake, which is forgotten, too
+	a.Reset()
+	want, err := stores(VMOVNTPS).Assemble()
+	if err != nil {
+		t.Fatal(err)
+	}
+	addStores(a, VMOVNTPS)
+	got, err := a.Assemble()
+	if err != nil || !bytes.Equal(got, want) {
+		t.Errorf("% x, want % x (%v)", got, want, err)
+	}
+	ordinary, _ := stores(VMOVUPS).Assemble()
+	if cached := a.WithoutNonTemporal(got); !bytes.Equal(cached, ordinary) {
+		t.Errorf("without streaming stores: % x, want % x", cached, ordinary)
+	}
+}
+
+// axpyLike has a constant, a label, a reference and a chain.
+func axpyLike() *Assembler {
+	a := &Assembler{}
+	a.Emit(VADDPS, Y0, Y1, a.Splat32(9))
+	c := &Chain{}
+	c.Store(VMOVUPS, Mem{Base: RSI}, 32, c.Exp32(c.Load(VMOVUPS, Mem{Base: RDI}, 32)))
+	c.Emit(a, Placement{})
+	a.Emit(VMOVNTPS, Mem{Base: RSI}, Y3)
+	return a
 }

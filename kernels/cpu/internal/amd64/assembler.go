@@ -29,6 +29,21 @@ type Assembler struct {
 	recorded []Instruction
 }
 
+// Reset empties the assembler, whose memory the next code uses. What Assemble returned stays.
+func (a *Assembler) Reset() {
+	clear(a.known)
+	*a = Assembler{
+		code:        a.code[:0],
+		gaps:        a.gaps[:0],
+		refs:        a.refs[:0],
+		labels:      a.labels[:0],
+		constants:   a.constants[:0],
+		known:       a.known,
+		nonTemporal: a.nonTemporal[:0],
+		emitter:     a.emitter,
+	}
+}
+
 // An Instruction is one of an assembler: an operation with its operands, or only a label
 // that is bound there.
 type Instruction struct {

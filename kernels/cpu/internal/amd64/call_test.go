@@ -3,6 +3,7 @@
 package amd64
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"os"
@@ -218,11 +219,19 @@ func deep(t *testing.T, f Func, depth int) {
 // TestPagesAreNeverWritableAndExecutable looks at what the kernel says.
 func TestPagesAreNeverWritableAndExecutable(t *testing.T) {
 	f := load(t, axpy())
+	if mode := modeOf(t, f.pc); mode != "r-xp" {
+		t.Errorf("the code is in pages of mode %q", mode)
+	}
+}
+
+// modeOf is the mode of the page at an address, "" where there is none. No page is writable
+// and executable.
+func modeOf(t *testing.T, at uintptr) (found string) {
+	t.Helper()
 	maps, err := os.ReadFile("/proc/self/maps")
 	if err != nil {
 		t.Skip(err)
 	}
-	found := false
 	for line := range strings.Lines(string(maps)) {
 		var from, to uintptr
 		var mode string
@@ -230,13 +239,61 @@ func TestPagesAreNeverWritableAndExecutable(t *testing.T) {
 		if strings.Contains(mode, "w") && strings.Contains(mode, "x") {
 			t.Errorf("writable and executable: %s", line)
 		}
-		if f.pc >= from && f.pc < to {
-			found = mode == "r-xp"
+		if at >= from && at < to {
+			found = mode
 		}
 	}
-	if !found {
-		t.Error("the code is not in pages of mode r-xp")
+	return found
+}
+
+// TestClosedPagesServeAgain: code that is loaded after other code was closed lies in its
+// pages, which nothing of it is left in, and which could not be executed in between. Pages
+// that more kernels than are kept had are given back, as is all when Pages is dropped.
+func TestClosedPagesServeAgain(t *testing.T) {
+	load(t, axpy()) // skips where no code runs
+	pages := NewPages()
+	first, err := pages.Load(bytes.Repeat([]byte{0x90}, 5000))
+	if err != nil {
+		t.Fatal(err)
 	}
+	f, _ := first.Func(0)
+	if err := first.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if mode := modeOf(t, f.pc); mode != "rw-p" {
+		t.Errorf("pages that are kept have mode %q", mode)
+	}
+	second, err := pages.Load([]byte{0xc3, 0xc3, 0xc3, 0xc3, 0xc3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g, _ := second.Func(0); g.pc == f.pc {
+		t.Error("code of one page got pieces of two")
+	}
+	third, err := pages.Load(append(bytes.Repeat([]byte{0x90}, 4096), 0xc3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, _ := third.Func(0)
+	if g.pc != f.pc || modeOf(t, g.pc) != "r-xp" {
+		t.Errorf("the second code of two pages is at %x, the first was at %x", g.pc, f.pc)
+	}
+	g.Call(unsafe.Pointer(&axpyArgs{}))
+	for _, x := range third.pages[4097:] {
+		if x != 0xcc {
+			t.Fatal("old code is left behind the new one")
+		}
+	}
+	second.Close()
+	third.Close()
+	runtime.KeepAlive(pages)
+	for range 100 {
+		if runtime.GC(); modeOf(t, g.pc) != "rw-p" {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("dropped pages are still mapped")
 }
 
 // TestRefusedPages runs itself where the kernel refuses executable pages

@@ -5,6 +5,8 @@ package amd64
 import (
 	"errors"
 	"fmt"
+	"runtime"
+	"sync"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -21,6 +23,96 @@ func call(pc uintptr, args unsafe.Pointer)
 type Code struct {
 	pages  []byte
 	length int
+	from   *sparePages // What takes the pages back; nil where the system does.
+}
+
+// Pages loads code into pages of code that was closed, if it has some: mapping and unmapping
+// pages, and the fault of the first write, take four fifths of Load. What it keeps
+// cannot be executed. Make one by NewPages.
+type Pages struct{ spare *sparePages }
+
+// The pages that are kept are pieces of 1, 2, 4 … 1 << (pageClasses-1) pages, of each size
+// as many as kernels of a race.
+const (
+	pageClasses   = 5
+	sparesOfClass = 16
+)
+
+// sparePages are pages that can be written and not executed, by class of size.
+type sparePages struct {
+	mu   sync.Mutex
+	free [pageClasses][][]byte
+}
+
+// NewPages returns an empty Pages. What it keeps is unmapped when nothing refers to it.
+func NewPages() *Pages {
+	p := &Pages{spare: new(sparePages)}
+	runtime.AddCleanup(p, (*sparePages).unmap, p.spare)
+	return p
+}
+
+// Load is like the function Load; that of a nil Pages is it.
+func (p *Pages) Load(code []byte) (*Code, error) {
+	class, size := classOfPages(len(code))
+	if p == nil || len(code) == 0 || class >= pageClasses {
+		return Load(code)
+	}
+	pages := p.spare.take(class)
+	if pages == nil {
+		var err error
+		if pages, err = mapPages(size); err != nil {
+			return nil, err
+		}
+	}
+	c, err := fill(pages, code)
+	if c != nil {
+		c.from = p.spare
+	}
+	return c, err
+}
+
+// classOfPages is the class of pieces for n bytes of code, and their size.
+func classOfPages(n int) (class, size int) {
+	size = unix.Getpagesize()
+	for ; size < n; size *= 2 {
+		class++
+	}
+	return class, size
+}
+
+// take is a piece of a class, nil where there is none.
+func (s *sparePages) take(class int) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	free := s.free[class]
+	if len(free) == 0 {
+		return nil
+	}
+	last := len(free) - 1
+	s.free[class] = free[:last]
+	return free[last]
+}
+
+// put keeps pages, which can be executed no more from then on, or unmaps them.
+func (s *sparePages) put(pages []byte) error {
+	class, _ := classOfPages(len(pages))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.free[class]) < sparesOfClass &&
+		unix.Mprotect(pages, unix.PROT_READ|unix.PROT_WRITE) == nil {
+		s.free[class] = append(s.free[class], pages)
+		return nil
+	}
+	return unix.Munmap(pages)
+}
+
+// unmap gives all pages back to the system.
+func (s *sparePages) unmap() {
+	for _, list := range s.free {
+		for _, pages := range list {
+			_ = unix.Munmap(pages) // Nobody is left to hear of an error.
+		}
+	}
 }
 
 // Supported returns nil if generated code runs here, or says why it cannot.
@@ -49,7 +141,15 @@ func Load(code []byte) (*Code, error) {
 		return nil, errors.New("machine code: there is none to load")
 	}
 	page := unix.Getpagesize()
-	size := (len(code) + page - 1) &^ (page - 1)
+	pages, err := mapPages((len(code) + page - 1) &^ (page - 1))
+	if err != nil {
+		return nil, err
+	}
+	return fill(pages, code)
+}
+
+// mapPages maps pages of size bytes that can be written.
+func mapPages(size int) ([]byte, error) {
 	pages, err := unix.Mmap(
 		-1, 0, size,
 		unix.PROT_READ|unix.PROT_WRITE,
@@ -58,16 +158,30 @@ func Load(code []byte) (*Code, error) {
 	if err != nil {
 		return nil, fmt.Errorf("machine code: no memory for %d bytes: %w", size, err)
 	}
+	return pages, nil
+}
+
+// fill copies code into pages that can be written and makes them executable.
+func fill(pages, code []byte) (*Code, error) {
 	n := copy(pages, code)
-	for k := n; k < size; k++ {
-		pages[k] = 0xcc // int3
-	}
+	fillTraps(pages[n:])
 	if err := unix.Mprotect(pages, unix.PROT_READ|unix.PROT_EXEC); err != nil {
 		return nil, errors.Join(
 			fmt.Errorf("machine code: this system does not let the process make pages executable: %w", err), unix.Munmap(pages),
 		)
 	}
-	return &Code{pages, n}, nil
+	return &Code{pages: pages, length: n}, nil
+}
+
+// fillTraps fills memory with INT3.
+func fillTraps(rest []byte) {
+	if len(rest) == 0 {
+		return
+	}
+	rest[0] = 0xcc
+	for n := 1; n < len(rest); n *= 2 {
+		copy(rest[n:], rest[:n])
+	}
 }
 
 // Func returns the function that starts offset bytes into the code.
@@ -85,8 +199,11 @@ func (c *Code) Func(offset int) (Func, error) {
 func (c *Code) Close() error {
 	pages := c.pages
 	c.pages, c.length = nil, 0
-	if pages == nil {
+	switch {
+	case pages == nil:
 		return nil
+	case c.from != nil:
+		return c.from.put(pages)
 	}
 	return unix.Munmap(pages)
 }

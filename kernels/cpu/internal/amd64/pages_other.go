@@ -21,6 +21,15 @@ func RunsWide() bool { return false }
 // Load says that generated code cannot run in this build.
 func Load([]byte) (*Code, error) { return nil, errUnsupported }
 
+// Pages loads code; this build has none.
+type Pages struct{}
+
+// NewPages returns a Pages.
+func NewPages() *Pages { return nil }
+
+// Load says that generated code cannot run in this build.
+func (*Pages) Load([]byte) (*Code, error) { return nil, errUnsupported }
+
 // Func says that generated code cannot run in this build.
 func (*Code) Func(int) (Func, error) { return Func{}, errUnsupported }
 

@@ -125,7 +125,7 @@ func (n *Kernel) defaultAhead(o Options) int64 {
 
 // fetchedRow is the bytes of the longest row that is prefetched, and the number of arrays.
 func (n *Kernel) fetchedRow() (length, arrays int64) {
-	for _, s := range n.moving() {
+	for s := range n.eachMoving {
 		if n.prefetches(s) {
 			length = max(length, s.bytes()*n.cols())
 			arrays++
@@ -138,7 +138,7 @@ func (n *Kernel) fetchedRow() (length, arrays int64) {
 // read, and of values that are kept.
 func (n *Kernel) heldBytes() int64 {
 	bytes := 4 * n.cols() * int64(len(n.schedule.saved))
-	for _, s := range n.moving() {
+	for s := range n.eachMoving {
 		reads := n.Stores[s.Value] != s
 		if reads && s.col() == 1 {
 			bytes += s.bytes() * n.cols()
@@ -156,7 +156,7 @@ func (o Options) fetchesNear() bool {
 // elementBytes is the bytes of the widest elements of rows that are read.
 func (n *Kernel) elementBytes() int64 {
 	widest := int64(2)
-	for _, s := range n.moving() {
+	for s := range n.eachMoving {
 		if n.Stores[s.Value] != s && s.col() == 1 {
 			widest = max(widest, s.bytes())
 		}
@@ -181,7 +181,7 @@ func (n *Kernel) writesRows() bool {
 // rows are combined this changes the order in which they are.
 func (n *Kernel) concurrentRows() int64 {
 	switch {
-	case len(n.moving()) >= MaxAccesses:
+	case len(n.Accesses) >= MaxAccesses && len(n.moving()) >= MaxAccesses:
 		return 1
 	case n.writesRows():
 		if n.joinsArrays() {
@@ -208,7 +208,7 @@ func (n *Kernel) joinsArrays() bool {
 	return arrays > 1 &&
 		n.schedule.sweeps == 1 &&
 		len(n.reductions) == 0 &&
-		!slices.ContainsFunc(n.moving(), func(s *Access) bool {
+		!n.anyMoves(func(s *Access) bool {
 			return s.Half != 0 || n.Stores[s.Value] == s && !s.NonTemporal
 		}) &&
 		!slices.ContainsFunc(n.Items, func(i Item) bool { return !isCheap(i.Op) })
@@ -236,7 +236,7 @@ func (n *Kernel) rowBatch() (rows, apart int64) {
 	} else if rows, apart = 1, 1; n.ReducesColumns() {
 		rows = min(FoldRows, n.rows())
 	}
-	for _, s := range n.moving() {
+	for s := range n.eachMoving {
 		far := s.bytes() * (s.row()*rows*apart + n.cols())
 		if far != int64(int32(far)) {
 			return 1, 1
@@ -350,7 +350,7 @@ func (n *Kernel) fetchingSweeps(o Options) []int {
 
 // readsHalves reports whether elements of two bytes are read, of which a round has one line.
 func (n *Kernel) readsHalves() bool {
-	return slices.ContainsFunc(n.moving(), func(s *Access) bool {
+	return n.anyMoves(func(s *Access) bool {
 		return s.Half != 0 && n.Stores[s.Value] != s
 	})
 }

@@ -1,6 +1,7 @@
 package rowkernel
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
@@ -28,7 +29,7 @@ type rowEmitter struct {
 	fetching   []int                  // The sweeps that prefetch, each its part of a row.
 	batch      int64                  // The number of rows that are done at a time.
 	rowSpacing int64                  // The distance of these rows.
-	c          amd64.Chain            // The chain at hand, see newChain.
+	c          *amd64.Chain           // The chain at hand, see newChain.
 	made       map[*Value]amd64.Value // The values of the chain at hand.
 	// The row scalars of the chain at hand, as vectors.
 	splats map[*Value]amd64.Value
@@ -41,16 +42,32 @@ var accessRegs = [MaxAccesses]amd64.Reg{
 	amd64.R13, amd64.R14,
 }
 
+// Memory is what assembling code uses again: an assembler, and the chain at hand. One code
+// is assembled in it at a time; the zero Memory is ready.
+type Memory struct {
+	Assembler amd64.Assembler
+	Chain     amd64.Chain
+
+	made, splats map[*Value]amd64.Value // Those of a rowEmitter.
+}
+
 // emit emits the function of a kernel.
 func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
+	m := cmp.Or(o.Memory, &Memory{})
+	if m.made == nil {
+		m.made, m.splats = map[*Value]amd64.Value{}, map[*Value]amd64.Value{}
+	}
+	m.Assembler.Reset()
+	m.Assembler.Record = o.record
 	e := &rowEmitter{
 		kernel:      n,
-		a:           &amd64.Assembler{Record: o.record},
+		a:           &m.Assembler,
+		c:           &m.Chain,
 		accesses:    n.moving(),
 		reg:         map[*Access]amd64.Reg{},
 		ahead:       map[*Access]amd64.Reg{},
-		made:        map[*Value]amd64.Value{},
-		splats:      map[*Value]amd64.Value{},
+		made:        m.made,
+		splats:      m.splats,
 		nonTemporal: nonTemporal,
 		unroll:      int(o.Unroll),
 		wide:        o.Wide,
@@ -386,7 +403,7 @@ func (e *rowEmitter) newChain() (*amd64.Chain, map[*Value]amd64.Value) {
 	e.c.Reset()
 	clear(e.made)
 	clear(e.splats)
-	return &e.c, e.made
+	return e.c, e.made
 }
 
 // emitScalars emits the row scalars that are known after sweep q, of one row of

@@ -190,15 +190,26 @@ func (n *Kernel) ReducesColumns() bool {
 	return len(n.reductions) > 0 && n.reductions[0].AcrossRows
 }
 
-// moving lists the accesses that need an address register each: of a pair one does.
-func (n *Kernel) moving() []*Access {
-	var list []*Access
+// eachMoving yields the accesses that need an address register each: of a pair one does.
+func (n *Kernel) eachMoving(yield func(*Access) bool) {
 	for _, s := range n.Accesses {
-		if !s.isFixed() && !s.Odd {
-			list = append(list, s)
+		if !s.isFixed() && !s.Odd && !yield(s) {
+			return
 		}
 	}
-	return list
+}
+
+// moving lists these accesses.
+func (n *Kernel) moving() []*Access { return slices.Collect(n.eachMoving) }
+
+// anyMoves reports whether one of these accesses is as f says.
+func (n *Kernel) anyMoves(f func(*Access) bool) bool {
+	for s := range n.eachMoving {
+		if f(s) {
+			return true
+		}
+	}
+	return false
 }
 
 // defines reports whether the kernel computes v.

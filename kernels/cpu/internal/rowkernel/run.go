@@ -45,6 +45,8 @@ type Options struct {
 	// instructions have such a form. The results are the same, to the bit. The code
 	// needs AVX-512F, DQ and BW.
 	Wide bool
+	// Memory is what assembling uses again, nil for memory of its own.
+	Memory *Memory
 
 	record bool // The assembler records its instructions, for tests.
 }
@@ -92,7 +94,7 @@ func (n *Kernel) Compile(o Options) (*Code, error) {
 		n.sumPlaces = o.SumPlaces
 	}
 	nonTemporal := false
-	for _, s := range n.moving() {
+	for s := range n.eachMoving {
 		nonTemporal = n.storesAligned(s) || nonTemporal
 	}
 	o.Wide = o.Wide && n.suitsWide()
@@ -136,7 +138,7 @@ func (n *Kernel) suitsWide() bool {
 	if n.cols() < vector.RoundVectors*vector.Lanes {
 		return false
 	}
-	for _, s := range n.moving() {
+	for s := range n.eachMoving {
 		if s.Pair != nil {
 			return false // Pairs are taken apart within 32 bytes.
 		}
