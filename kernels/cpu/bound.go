@@ -46,7 +46,7 @@ func newBounds(s *search) (*bounds, error) {
 	b := &bounds{
 		x:     s.pricer,
 		parts: []float64{1},
-		rate:  1,
+		rate:  s.bytes,
 	}
 	f := s.facts
 	if s.divided != nil && f.lanes > 1 {

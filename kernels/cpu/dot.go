@@ -451,6 +451,20 @@ func halfOfDots(p *symtile.Program) half {
 	return h
 }
 
+// dotsOfBytes reports whether a program has dots, all of them of bytes.
+func dotsOfBytes(p *symtile.Program) bool {
+	some := false
+	for _, op := range p.Ops {
+		if isDot(op) {
+			some = true
+			if integerBits(op.Instr.Operands) > 8 {
+				return false
+			}
+		}
+	}
+	return some
+}
+
 // halves is how the plan says to multiply the operands of a dot.
 func (l *lowering) halves(dot symtile.Op) gemm.Halves {
 	h, way := halfOf(dot), int64(0)

@@ -51,6 +51,9 @@ const (
 	jumpCost       = 1024 // to go on elsewhere in memory: a page and the lines the hardware did not foresee
 	dotRunCost     = 4096 // to run a tile op of a program of dots at all
 	sumCopies      = 4    // times that elements of partial sums are copied, besides being added
+	// Times as long as that partial sums of bytes take where tiles multiply: those of another
+	// lane come from its caches (3×3 of 14×14 windows: 100 to 130 µs, Emerald Rapids).
+	byteSumCost = 2
 )
 
 // Shares of the time of arithmetic and traffic by which tilings take longer, and
@@ -155,6 +158,8 @@ type pricer struct {
 	past    int64 // bytes of an output that is written past the caches by default
 	kept    bool  // all arrays are in the last cache from the run before
 	half    half  // of all dots
+	// How many times faster than multiply-adds dots are, where all are of bytes.
+	bytes float64
 	// The values of its knob that are offered; nil: none.
 	halves func(half) []int64
 	wide   bool // row kernels may have vectors of 512 bits
@@ -256,6 +261,10 @@ func newPricer(p *symtile.Program, d kernels.Device, prior prior) (*pricer, erro
 	x.spec.past = prior.sheet.PastBytes
 	x.past = x.spec.pastFrom(hasDot(p))
 	x.kept = x.stays()
+	x.bytes = 1
+	if dotsOfBytes(p) {
+		x.bytes = prior.bytes(x.spec.vector)
+	}
 	x.flops = prior.flops(x.spec.vector)
 	x.slowness = prior.slowness()
 	x.bandwidth = prior.bandwidth(d.Levels)
@@ -381,7 +390,7 @@ func (x *pricer) parts(plan kernels.Plan, c *counter) float64 {
 // dotRate is how many times faster the dots of a plan are than multiply-adds.
 func (x *pricer) dotRate(plan kernels.Plan) float64 {
 	if x.foreign || x.half == noHalf {
-		return 1
+		return x.bytes
 	}
 	way := plan.Knob(string(x.half), 0)
 	how := x.half.products(way)
@@ -484,7 +493,11 @@ func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
 	products += dotRunCost * k.runs * parts
 	if parts > 1 {
 		products += jumpCost * k.cut * parts
-		products += partialSumCost * k.sums * (parts + sumCopies) * lanes
+		sums := partialSumCost * k.sums * (parts + sumCopies) * lanes
+		if x.bytes > 1 {
+			sums *= byteSumCost
+		}
+		products += sums
 	}
 	t[termPacking] = products * 2 / x.flops / lanes
 	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)

@@ -255,6 +255,16 @@ func (s *splitK) combine(w *worker, c partialSum) {
 	}
 }
 
+// addTo adds elements to others of as many. Of integers a product with a row of ones takes
+// longer, since it packs them: a convolution of bytes with 50,176 results in two parts takes
+// 1.11 to 1.19 times as long with it (Emerald Rapids, two threads).
+func addTo[T portable.Number](sum, more []T) {
+	more = more[:len(sum)]
+	for k := range sum {
+		sum[k] += more[k]
+	}
+}
+
 // splitDot makes a dot leave its partial sum in v, and continue with the sum of
 // all in the part that arrives last. It multiplies a row of ones by the partial
 // sums as rows, which adds them one after the other, each product being exact.
@@ -274,6 +284,12 @@ func splitDot[T portable.Number](c *accumulator, s *splitK, v *value, fresh int)
 		n := int64(len(sum))
 		others := s.parts - 1
 		copy(sum, partial[T](w, s, 0, 0, len(sum)))
+		if _, integers := any(sum).([]int32); integers {
+			for k := range others {
+				addTo(sum, partial[T](w, s, k+1, 0, len(sum)))
+			}
+			return
+		}
 		gemm.Multiply(
 			gemm.Dense(sum, int(n)),
 			gemm.Dense(ones, len(ones)),

@@ -47,6 +47,26 @@ d = f32[512,512] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}`)
 	}
 }
 
+// TestSplitBytes: partial sums of bytes add up to the bits of the whole, whose sums exceed 31
+// bits and begin again.
+func TestSplitBytes(t *testing.T) {
+	p, _ := landscape(t, `x = s8[20,200] parameter(0)
+y = s8[200,33] parameter(1)
+d = s32[20,33] dot(x, y), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+c = s32[] constant(100000)
+many = s32[20,33] broadcast(c), dimensions={}
+r = s32[20,33] multiply(d, many)`)
+	v := kerneltest.Verifier(t, p, 1)
+	for _, tiling := range []symtile.Tiling{{20, 33, 200}, {8, 33, 200}, {9, 33, 70}} {
+		for _, parts := range []int64{2, 3, 8} {
+			verify(
+				t, New(), v, p,
+				kernels.Plan{Tiles: tiling}.With("splitk", parts).With("threads", 3),
+			)
+		}
+	}
+}
+
 // TestSplitReductions: iterations of a reduction are divided, whatever it begins
 // from, and what follows it sees all of them; with more parts than iterations
 // nothing is.
