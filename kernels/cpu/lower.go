@@ -289,10 +289,22 @@ func unsupported(op symtile.Op) string {
 	if len(op.Tile) > maxRank {
 		return fmt.Sprintf("its rank is %d; at most %d is supported", len(op.Tile), maxRank)
 	}
-	for _, s := range kernels.OutputShapes(&hlo.Computation{Root: op.Instr}) {
-		if s.DType.IsComplex() || !s.DType.IsArray() {
-			return fmt.Sprintf("%s is not computed on the CPU", s)
+	s := op.Instr.Shape
+	if s.DType != hlo.Tuple {
+		return uncomputed(s)
+	}
+	for _, s := range s.Arrays() {
+		if why := uncomputed(s); why != "" {
+			return why
 		}
+	}
+	return ""
+}
+
+// uncomputed is the reason why no array of a shape is made, or "".
+func uncomputed(s hlo.Shape) string {
+	if s.DType.IsComplex() || !s.DType.IsArray() {
+		return fmt.Sprintf("%s is not computed on the CPU", s)
 	}
 	return ""
 }
@@ -631,13 +643,14 @@ func (l *lowering) worker(from *scratchPool) *worker {
 			packingBytes: l.packingBytes,
 		},
 
-		addresses: make([]unsafe.Pointer, len(l.values)),
-		tids: make([]int64, len(l.p.Space.Dims)+
-			len(l.p.Runtime)),
-		slots:           make([]int64, l.slotCount),
-		evalScratch:     make([]int64, l.evalLength),
+		addresses:       make([]unsafe.Pointer, len(l.values)),
 		scalarRegisters: make([]portable.Scalar, l.scalarRegisters),
 	}
+	// The numbers of a worker lie in one array.
+	tids := len(l.p.Space.Dims) + len(l.p.Runtime)
+	numbers := make([]int64, tids+l.slotCount+l.evalLength)
+	w.tids, numbers = numbers[:tids:tids], numbers[tids:]
+	w.slots, w.evalScratch = numbers[:l.slotCount:l.slotCount], numbers[l.slotCount:]
 	for _, f := range l.constantSlots {
 		w.slots[f.slot] = f.value
 	}

@@ -93,7 +93,7 @@ type constant struct {
 
 // bytes is the constant as it is in memory.
 func (c constant) bytes() []byte {
-	var data []byte
+	data := make([]byte, 0, 64+8) // a word more is cut off again
 	if c.table != nil {
 		for _, word := range c.table {
 			data = binary.LittleEndian.AppendUint32(data, word)
