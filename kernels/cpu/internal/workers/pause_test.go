@@ -62,3 +62,15 @@ func product(n int) uint64 {
 	}
 	return x
 }
+
+// BenchmarkEmptyRegion is what a run takes besides its items, of one lane: mostly readings of
+// the clock.
+func BenchmarkEmptyRegion(b *testing.B) {
+	region := forEach(new(Pool), 1, 1, func(int64) {})
+	defer region.Close()
+	for b.Loop() {
+		if _, err := region.Run(); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -175,15 +175,27 @@ func (w *worker) occupies() bool {
 
 // spinUntil evaluates a condition until it holds, for a bounded time, and
 // reports whether it did.
+//
+// The clock is read seldom: a hypervisor may have each reading trap. On an Emerald Rapids
+// guest RDTSC takes 80 to 270 ns and time.Now 430, as long as 250 evaluations.
 func spinUntil(limit time.Duration, holds func() bool) bool {
-	for begin := time.Now(); ; {
-		for range 64 {
-			if holds() {
-				return true
-			}
-		}
-		if time.Since(begin) > limit {
-			return false
+	if spin(holds) {
+		return true
+	}
+	for begin := time.Now(); time.Since(begin) <= limit; {
+		if spin(holds) {
+			return true
 		}
 	}
+	return false
+}
+
+// spin evaluates a condition until it holds, a number of times, and reports whether it did.
+func spin(holds func() bool) bool {
+	for range 256 {
+		if holds() {
+			return true
+		}
+	}
+	return false
 }

@@ -37,6 +37,8 @@ type Region struct {
 	chunk   int64 // The number of items that are taken at a time.
 	done    chan struct{}
 	closed  bool
+	// When the region was made: a time since then is one reading of the clock, time.Now two.
+	made time.Time
 
 	_         [64]byte // The counters below are written by all workers.
 	next      atomic.Int64
@@ -56,6 +58,7 @@ func (p *Pool) NewRegion(workers int, items int64, body Body) *Region {
 		items: items,
 		chunk: chunkOf(workers, items),
 		done:  make(chan struct{}, 1),
+		made:  time.Now(),
 	}
 	r.next.Store(items)
 	r.workers = p.acquire(workers - 1)
@@ -94,12 +97,12 @@ func (r *Region) Run() (time.Duration, error) {
 	r.stop.Store(false)
 	r.failed.Store(nil)
 	r.remaining.Store(r.items)
-	begin := time.Now()
+	begin := time.Since(r.made)
 	r.next.Store(0)
 	r.pool.announce(r)
 	r.takeChunks(0)
 	r.join()
-	elapsed := time.Since(begin)
+	elapsed := time.Since(r.made) - begin
 	if err := r.failed.Load(); err != nil {
 		return 0, *err
 	}
