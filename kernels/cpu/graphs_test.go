@@ -260,12 +260,15 @@ func (g *graph) before(x graphValue) graphValue {
 	return g.inner(index.as(hlo.Pred), "compare(%s, %s), direction=%s", index, limit, []string{"LT", "GE", "NE"}[g.rng.IntN(3)])
 }
 
-// masked takes elements of x and of another value by their index, or −∞ and the like.
+// masked takes elements of x by their index, or of another value, −x or −∞ and the like.
 func (g *graph) masked(x graphValue) {
 	mask := g.before(x)
 	y := g.like(x)
-	if x.dtype == hlo.F32 && g.rng.IntN(2) == 0 {
-		y = g.inner(x, "broadcast(%s), dimensions={}", []string{"zero", "low"}[g.rng.IntN(2)])
+	switch n := g.rng.IntN(5); {
+	case n < 2 && x.dtype == hlo.F32:
+		y = g.inner(x, "broadcast(%s), dimensions={}", []string{"zero", "low"}[n])
+	case n < 4 && x.dtype != hlo.U8: // what is made of x
+		y = g.inner(x, "negate(%s)", x)
 	}
 	g.add(x, "select(%s, %s, %s)", mask, x, y)
 }
