@@ -153,22 +153,24 @@ func wideMaskLanes(mask *byte) int {
 // tilesInGo are the kernels of bf16 or f16, by what elements are as f32.
 func tilesInGo(of func(uint16) float32) *tileKernels {
 	kernel := func(
-		config *byte, blocks, steps int,
-		a *byte, ars int, b, c *byte, crs int,
+		config *byte, panels, blocks, steps int,
+		a *byte, ars int, b *byte, next int, c *byte, crs int,
 		_ *byte, how int,
 	) {
 		x := byteMatrix{unsafe.Pointer(a), ars, tileRow}
-		y := byteMatrix{unsafe.Pointer(b), panelStep, 4}
 		z := byteMatrix{unsafe.Pointer(c), crs, 4}
-		for i := range blocks * tileConfigRows(config) {
-			for j := range tileBlock {
+		rows := blocks * tileConfigRows(config)
+		for j := range panels * tileBlock {
+			panel := unsafe.Add(unsafe.Pointer(b), j/tileBlock*next)
+			y := byteMatrix{panel, panelStep, 4}
+			for i := range rows {
 				to := (*float32)(z.at(i, j).p)
 				sum := *to
 				if how&freshFlag != 0 {
 					sum = 0
 				}
 				for s := range steps {
-					u, v := x.at(i, s), y.at(s, j)
+					u, v := x.at(i, s), y.at(s, j%tileBlock)
 					sum = addFlushed(sum, tileSum(u.p, v.p, of))
 				}
 				*to = sum

@@ -141,6 +141,8 @@ func emulateTiles(t *testing.T, name string, by Halves) {
 		at := vm.place(raw(c.Data))
 		vm.args = map[string]uint64{
 			"config": config,
+			"panels": 1,
+			"next":   0,
 			"blocks": uint64(blocks),
 			"steps":  uint64(steps),
 			"a":      vm.place(packed),

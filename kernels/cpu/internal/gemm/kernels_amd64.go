@@ -560,40 +560,40 @@ func pairRows(pairs int, to *byte, toStride int, from *byte, fromStride int)
 func pairTerms(turns int, to *byte, from *byte)
 
 //go:noescape
-func multiplyTilesSSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesSSLow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesSS(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesSULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesSULow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesSU(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesUSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesUSLow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesUS(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesUULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesUULow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesUU(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesBF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesBF16Low(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesBF16(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesF16Low(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
-func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+func multiplyTilesF16(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 
 //go:noescape
 func quadTerms(turns int, to *byte, from *byte, flip *byte)

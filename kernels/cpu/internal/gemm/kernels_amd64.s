@@ -32491,43 +32491,46 @@ done:
 	VZEROUPPER
 	RET
 
-// func multiplyTilesSSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesSSLow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSSLow(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesSSLow(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -32547,8 +32550,8 @@ fresh:
 	BYTE $0xc8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -32613,87 +32616,101 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesSS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesSS(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesSS(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -32739,8 +32756,8 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -32821,103 +32838,117 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x9c
-	BYTE $0x0a
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x9c
+	BYTE  $0x0a
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesSULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesSULow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSULow(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesSULow(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -32937,8 +32968,8 @@ fresh:
 	BYTE $0xc8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -33003,87 +33034,101 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesSU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesSU(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesSU(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -33129,8 +33174,8 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -33211,103 +33256,117 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x9c
-	BYTE $0x0a
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x9c
+	BYTE  $0x0a
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesUSLow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesUSLow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUSLow(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesUSLow(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -33327,8 +33386,8 @@ fresh:
 	BYTE $0xc8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -33393,87 +33452,101 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesUS(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesUS(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesUS(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -33519,8 +33592,8 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -33601,103 +33674,117 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x9c
-	BYTE $0x0a
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x9c
+	BYTE  $0x0a
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesUULow(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesUULow(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUULow(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesUULow(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -33717,8 +33804,8 @@ fresh:
 	BYTE $0xc8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -33783,87 +33870,101 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesUU(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesUU(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesUU(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -33909,8 +34010,8 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -33991,103 +34092,117 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x9c
-	BYTE $0x0a
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x9c
+	BYTE  $0x0a
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesBF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesBF16Low(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesBF16Low(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesBF16Low(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -34107,8 +34222,8 @@ fresh:
 	BYTE $0xc8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -34173,87 +34288,101 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesBF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesBF16(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesBF16(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -34299,8 +34428,8 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -34381,103 +34510,117 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x9c
-	BYTE $0x0a
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x9c
+	BYTE  $0x0a
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesF16Low(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesF16Low(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesF16Low(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesF16Low(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -34497,8 +34640,8 @@ fresh:
 	BYTE $0xc8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -34563,87 +34706,101 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
-// func multiplyTilesF16(config *byte, blocks int, steps int, a *byte, ars int, b *byte, c *byte, crs int, fetch *byte, how int)
+// func multiplyTilesF16(config *byte, panels int, blocks int, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)
 // Requires: MMX+
-TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-80
+TEXT ·multiplyTilesF16(SB), NOSPLIT, $0-96
 	MOVQ config+0(FP), AX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x78
 	BYTE $0x49
 	BYTE $0x00
-	MOVQ blocks+8(FP), R9
-	MOVQ a+24(FP), R12
-	MOVQ c+48(FP), R13
-	MOVQ fetch+64(FP), R11
+	MOVQ panels+8(FP), BX
+	MOVQ c+64(FP), R13
+	MOVQ fetch+80(FP), R11
 	MOVQ 32(R11), R10
-	MOVQ b+40(FP), DI
+	MOVQ b+48(FP), DI
+
+panel:
+	MOVQ blocks+16(FP), R9
+	MOVQ a+32(FP), R12
 
 block:
-	MOVQ how+72(FP), R8
+	MOVQ how+88(FP), R8
 	ANDQ $0x01, R8
 	JNZ  fresh
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
+	MOVQ crs+72(FP), CX
+	MOVQ R13, AX
 	MOVQ CX, DX
 	SHLQ $0x04, DX
-	ADDQ BX, DX
+	ADDQ AX, DX
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x04
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0xc4
 	BYTE $0xe2
 	BYTE $0x7b
 	BYTE $0x4b
 	BYTE $0x8c
-	BYTE $0x0b
+	BYTE $0x08
 	BYTE $0x40
 	BYTE $0x00
 	BYTE $0x00
@@ -34689,8 +34846,8 @@ fresh:
 	BYTE $0xd8
 
 begin:
-	MOVQ steps+16(FP), R8
-	MOVQ ars+32(FP), CX
+	MOVQ steps+24(FP), R8
+	MOVQ ars+40(FP), CX
 	MOVQ R12, SI
 	MOVQ CX, AX
 	SHLQ $0x04, AX
@@ -34771,64 +34928,75 @@ line:
 	JNZ        line
 
 noline:
-	ADDQ 48(R11), R10
-	ADDQ $0x00000040, SI
-	ADDQ $0x00000040, AX
-	ADDQ $0x00000800, DI
-	DECQ R8
-	JNZ  step
-	MOVQ crs+56(FP), CX
-	MOVQ R13, BX
-	MOVQ CX, DX
-	SHLQ $0x04, DX
-	ADDQ BX, DX
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x04
-	BYTE $0x0b
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x8c
-	BYTE $0x0b
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x14
-	BYTE $0x0a
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x7a
-	BYTE $0x4b
-	BYTE $0x9c
-	BYTE $0x0a
-	BYTE $0x40
-	BYTE $0x00
-	BYTE $0x00
-	BYTE $0x00
-	SHLQ $0x05, CX
-	ADDQ CX, R13
-	MOVQ ars+32(FP), CX
-	SHLQ $0x05, CX
-	ADDQ CX, R12
-	MOVQ steps+16(FP), R8
-	SHLQ $0x0b, R8
-	SUBQ R8, DI
-	DECQ R9
-	JNZ  block
-	BYTE $0xc4
-	BYTE $0xe2
-	BYTE $0x78
-	BYTE $0x49
-	BYTE $0xc0
+	ADDQ  48(R11), R10
+	ADDQ  $0x00000040, SI
+	ADDQ  $0x00000040, AX
+	ADDQ  $0x00000800, DI
+	DECQ  R8
+	JNZ   step
+	MOVQ  crs+72(FP), CX
+	MOVQ  R13, AX
+	MOVQ  CX, DX
+	SHLQ  $0x04, DX
+	ADDQ  AX, DX
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x04
+	BYTE  $0x08
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x8c
+	BYTE  $0x08
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x14
+	BYTE  $0x0a
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x7a
+	BYTE  $0x4b
+	BYTE  $0x9c
+	BYTE  $0x0a
+	BYTE  $0x40
+	BYTE  $0x00
+	BYTE  $0x00
+	BYTE  $0x00
+	SHLQ  $0x05, CX
+	ADDQ  CX, R13
+	MOVQ  ars+40(FP), CX
+	SHLQ  $0x05, CX
+	ADDQ  CX, R12
+	MOVQ  steps+24(FP), R8
+	SHLQ  $0x0b, R8
+	SUBQ  R8, DI
+	DECQ  R9
+	JNZ   block
+	MOVQ  blocks+16(FP), R8
+	MOVQ  crs+72(FP), CX
+	IMULQ CX, R8
+	SHLQ  $0x05, R8
+	SUBQ  R8, R13
+	ADDQ  $0x00000080, R13
+	MOVQ  next+56(FP), R8
+	ADDQ  R8, DI
+	ADDQ  56(R11), R10
+	DECQ  BX
+	JNZ   panel
+	BYTE  $0xc4
+	BYTE  $0xe2
+	BYTE  $0x78
+	BYTE  $0x49
+	BYTE  $0xc0
 	RET
 
 // func quadTerms(turns int, to *byte, from *byte, flip *byte)

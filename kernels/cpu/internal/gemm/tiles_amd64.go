@@ -27,23 +27,29 @@ const (
 	// apart have few places in the second cache to wait. Both operands pass through the
 	// first cache, 4 KiB a step, and the second gives them as fast as they are multiplied.
 	tileSlabSteps = 64
+	// Of few rows sums are small: slabs have fewer steps, at least so many, where panels of all
+	// columns fit with them, so that rows of b are read as a whole.
+	tileFewRows  = 2 * tileBlock
+	tileFewSteps = 16
 	// Rows that pass panels, in bytes: they are read from the third cache or memory while
-	// those before are multiplied.
-	tileChunk = 64 << 10
+	// those before are multiplied. Fewer rows of c are stored in longer runs.
+	tileChunk = 32 << 10
 	// The steps of rows of b that are packed for all panels before the next ones: runs of
 	// memory are as long as the panels together are wide.
 	tilePacked = 2
 )
 
 // A tileKernel adds blocks of 32 rows of a, or one block of as many as the configuration
-// says, so many steps of 64 bytes of a row, by a panel of b to 32 columns of c, or stores
-// the product. In each step it prefetches what fetch, a tileFetch, says.
+// says, so many steps of 64 bytes of a row, by panels of b, next bytes apart, to 32 columns of c
+// each, or stores the product. In each step it prefetches what fetch, a tileFetch, says.
 type tileKernel func(
 	config *byte,
-	blocks, steps int,
+	panels, blocks, steps int,
 	a *byte,
 	ars int,
-	b, c *byte,
+	b *byte,
+	next int,
+	c *byte,
 	crs int,
 	fetch *byte,
 	how int,
@@ -52,12 +58,13 @@ type tileKernel func(
 // A tileFetch is what a kernel prefetches in each step to the second cache, where stores and
 // loads of tiles would wait for the memory: so many rows of 32 columns of c, next bytes
 // behind the block at hand, row bytes apart; and so many lines from ahead on, step bytes apart,
-// with turn bytes more after each step.
+// with turn bytes more after each step, and some after each panel.
 type tileFetch struct {
 	rows, next, row int
 	lines           int
 	ahead           uintptr
 	step, turn      int
+	panel           int
 }
 
 // tileKernels are those of blocks of up to 16 rows and of up to 32.
@@ -98,7 +105,8 @@ var tileConfigs = func() (all [tileBlock + 1][64]byte) {
 
 // A tileBlocking divides a product: rows and steps of a slab of a, and columns of the panels
 // that are packed together, of as many steps. Either a slab of all rows stays in the second
-// cache while panels pass, or, standing, panels do while slabs of some rows pass.
+// cache while panels pass, or, standing, panels do while slabs of some rows pass: where all
+// panels fit, too, if c is large, since rows of it are stored in longer runs then.
 type tileBlocking struct {
 	rows, steps, columns int
 	standing             bool
@@ -126,8 +134,17 @@ func (f *tileFormat) blocking(c Caches, m, n, k int, w *Windows) (b tileBlocking
 		runs := (maxRuns - 2) * w.Terms
 		most = min(most, runs/f.share/tileLanes)
 	}
+	held := heldPanels(c) / panelStep // steps of panels
+	if m <= tileFewRows {
+		panels := (n + tileBlock - 1) / tileBlock
+		few := max(tileFewSteps, held/panels)
+		most = min(most, few)
+	}
 	b.steps = evenParts(f.stepsOf(k), most, 1)
-	b.standing = m > slabRows(c, b.steps)
+	most = max(1, held/b.steps) * tileBlock
+	large := 4*m*n >= heldPanels(c)
+	b.standing = n <= most && large ||
+		m > slabRows(c, b.steps)
 	b.rows = evenParts(m, m, tileBlock)
 	if b.standing {
 		row := b.steps * tileRow
@@ -135,9 +152,6 @@ func (f *tileFormat) blocking(c Caches, m, n, k int, w *Windows) (b tileBlocking
 		some := max(1, blocks) * tileBlock
 		b.rows = min(b.rows, some)
 	}
-	panel := b.steps * panelStep
-	panels := max(1, heldPanels(c)/panel)
-	most = panels * tileBlock
 	b.columns = evenParts(n, most, tileBlock)
 	return b
 }
@@ -282,17 +296,21 @@ func (t *tileProduct) part(p tilePart, slab byteMatrix) {
 		t.how = freshFlag
 	}
 	panel := t.panels
-	for at := 0; at < p.columns; at += tileBlock {
-		t.fetch = t.fetchOf(p, at, steps)
+	for at := 0; at < p.columns; {
+		// The last panel is another turn: what follows it is elsewhere.
+		panels := max(1, (p.columns-1)/tileBlock-at/tileBlock)
 		width := min(tileBlock, p.columns-at)
+		t.fetch = t.fetchOf(p, at, steps)
 		x := tileRun{
-			c:     t.c.at(p.i, p.j+at),
-			a:     slab,
-			panel: panel,
-			steps: steps,
+			c:      t.c.at(p.i, p.j+at),
+			a:      slab,
+			panel:  panel,
+			panels: panels,
+			steps:  steps,
 		}
 		t.blocks(x, p.rows, width)
-		panel = unsafe.Add(panel, t.steps*panelStep)
+		panel = unsafe.Add(panel, panels*t.steps*panelStep)
+		at += panels * tileBlock
 	}
 }
 
@@ -347,13 +365,15 @@ func (t *tileProduct) fetchSlab(f *tileFetch, p tilePart, at, steps int) {
 		f.step = tileRow
 		f.turn = 0
 	}
+	all := max(1, p.rows/tileBlock) * steps
+	f.panel = some*t.a.row - all*(f.lines*f.step+f.turn)
 }
 
-// A tileRun is what a kernel multiplies: rows of a slab, and steps of a panel.
+// A tileRun is what a kernel multiplies: rows of a slab, and steps of panels from one on.
 type tileRun struct {
-	c, a  byteMatrix
-	panel unsafe.Pointer
-	steps int
+	c, a          byteMatrix
+	panel         unsafe.Pointer
+	panels, steps int
 }
 
 // blocks multiplies rows by a panel of so many columns. Blocks that leave c are made in
@@ -384,14 +404,14 @@ func (t *tileProduct) blocks(x tileRun, rows, columns int) {
 // run calls the kernel for blocks of so many rows.
 func (t *tileProduct) run(x tileRun, blocks, rows int) {
 	t.kernels[(rows-1)/tileLanes](
-		&tileConfigs[rows][0], blocks, x.steps,
+		&tileConfigs[rows][0],
+		x.panels, blocks, x.steps,
 		x.a.first(), x.a.row,
-		(*byte)(x.panel),
+		(*byte)(x.panel), t.steps*panelStep,
 		x.c.first(), x.c.row,
 		(*byte)(unsafe.Pointer(&t.fetch)), t.how,
 	)
-	step := t.fetch.lines*t.fetch.step + t.fetch.turn
-	t.fetch.ahead += uintptr(blocks * x.steps * step)
+	t.fetch.lines = 0 // the rows behind fetch none of the next slab
 }
 
 // copyLanes copies rows of elements of 32 bits.

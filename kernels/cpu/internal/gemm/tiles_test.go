@@ -24,8 +24,10 @@ func TestTileKernels(t *testing.T) {
 		for trial := range 24 {
 			x := plainTiles{
 				rows: 32, blocks: 1 + trial%3, steps: 1 + r.IntN(3), how: trial % 2,
-				ars: 4 * r.IntN(300), crs: 128 + 4*r.IntN(40), signed: signed,
+				ars: 4 * r.IntN(300), crs: 384 + 4*r.IntN(40), signed: signed,
 			}
+			panels := 1 + trial/2%3
+			next := x.steps*2048 + 64*r.IntN(3)
 			name := "multiplyTiles" + suffix
 			if trial%4 == 3 { // one block of fewer rows
 				x.blocks, x.rows = 1, 1+r.IntN(32)
@@ -34,13 +36,13 @@ func TestTileKernels(t *testing.T) {
 				name += "Low"
 			}
 			last := x.blocks*x.rows - 1
-			a, b := randomBytes(r, last*x.ars+64*x.steps), randomBytes(r, x.steps*2048)
-			c := randomBytes(r, last*x.crs+128)
+			a, b := randomBytes(r, last*x.ars+64*x.steps), randomBytes(r, panels*next)
+			c := randomBytes(r, last*x.crs+128*panels)
 			var vm machine
 			config := vm.place(tileConfiguration(x.rows))
 			at := vm.place(c)
 			vm.args = map[string]uint64{
-				"config": config, "blocks": uint64(x.blocks), "steps": uint64(x.steps),
+				"config": config, "panels": uint64(panels), "next": uint64(next), "blocks": uint64(x.blocks), "steps": uint64(x.steps),
 				"a": vm.place(a), "ars": uint64(x.ars), "b": vm.place(b), "c": at, "crs": uint64(x.crs),
 				"fetch": vm.place(randomFetch(r, x.crs)), "how": uint64(x.how),
 			}
@@ -52,7 +54,9 @@ func TestTileKernels(t *testing.T) {
 			if err := vm.run(l); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			x.multiply(a, b, c)
+			for p := range panels {
+				x.multiply(a, b[p*next:], c[p*128:])
+			}
 			copy(want[at:], c)
 			if !bytes.Equal(want, vm.mem) {
 				t.Fatalf("%s, %d blocks of %d rows, %d steps, how %d: a wrong result", name, x.blocks, x.rows, x.steps, x.how)
@@ -76,7 +80,7 @@ func tileConfiguration(rows int) []byte {
 
 // randomFetch says what a kernel prefetches, anywhere.
 func randomFetch(r *rand.Rand, row int) (all []byte) {
-	for _, x := range []int{r.IntN(3), r.Int(), row, r.IntN(3), r.Int(), 64, r.IntN(4096)} {
+	for _, x := range []int{r.IntN(3), r.Int(), row, r.IntN(3), r.Int(), 64, r.IntN(4096), r.IntN(4096)} {
 		all = binary.LittleEndian.AppendUint64(all, uint64(x))
 	}
 	return all

@@ -30,7 +30,6 @@ const (
 	numberAX = 0
 	numberCX = 1
 	numberDX = 2
-	numberBX = 3
 	numberSI = 6
 	numberDI = 7
 )
@@ -83,7 +82,7 @@ var tileKernels = []tileKernel{
 
 // Fields of what fetch points to: rows of c that a step prefetches, the bytes from a block to
 // them and between them; lines of something else that it does, where they begin, the bytes
-// between them, and those that are added after a step.
+// between them, and those that are added after a step and after a panel.
 const (
 	fetchRows = 8 * iota
 	fetchNext
@@ -92,11 +91,13 @@ const (
 	fetchAhead
 	fetchStep
 	fetchTurn
+	fetchPanel
 )
 
 // emit emits the kernel for blocks of up to so many tiles of rows, one or two: blocks of a,
-// whose rows have steps of 64 bytes of terms, times a panel of b, 16 rows of 128 bytes a
-// step, each of them lanes of 32 bits of terms of 32 columns, are added to 32 columns of c.
+// whose rows have steps of 64 bytes of terms, times panels of b, next bytes apart, 16 rows of
+// 128 bytes a step, each of them lanes of 32 bits of terms of 32 columns, are added to 32 columns
+// of c for each panel.
 // The configuration says how many rows there are; tiles 0 and 1 are the sums of the first
 // 16, 2 and 3 those of the others. A step prefetches what fetch says.
 func (k tileKernel) emit(tall int) {
@@ -104,15 +105,17 @@ func (k tileKernel) emit(tall int) {
 	if tall == 1 {
 		name += "Low"
 	}
-	TEXT(name, NOSPLIT, "func(config *byte, blocks, steps int, a *byte, ars int, b, c *byte, crs int, fetch *byte, how int)")
+	TEXT(name, NOSPLIT, "func(config *byte, panels, blocks, steps int, a *byte, ars int, b *byte, next int, c *byte, crs int, fetch *byte, how int)")
 	Pragma("noescape")
 	Load(Param("config"), reg.RAX)
 	encoded(0, prefixNone, 0x49, 0) // LDTILECFG (AX)
-	blocks := Load(Param("blocks"), reg.R9)
-	a, c := Load(Param("a"), reg.R12), Load(Param("c"), reg.R13)
+	panels, c := Load(Param("panels"), reg.RBX), Load(Param("c"), reg.R13)
 	Load(Param("fetch"), reg.R11)
 	MOVQ(Mem{Base: reg.R11, Disp: fetchAhead}, reg.R10)
 	Load(Param("b"), reg.RDI)
+	Label("panel")
+	blocks := Load(Param("blocks"), reg.R9)
+	a := Load(Param("a"), reg.R12)
 	Label("block")
 	// A fresh c is not read.
 	how := Load(Param("how"), reg.R8)
@@ -150,6 +153,18 @@ func (k tileKernel) emit(tall int) {
 	SUBQ(reg.R8, reg.RDI)
 	DECQ(blocks)
 	JNZ(LabelRef("block"))
+	// c goes back, and on by 32 columns.
+	Load(Param("blocks"), reg.R8)
+	Load(Param("crs"), reg.RCX)
+	IMULQ(reg.RCX, reg.R8)
+	SHLQ(Imm(5), reg.R8)
+	SUBQ(reg.R8, c)
+	ADDQ(U32(128), c)
+	Load(Param("next"), reg.R8)
+	ADDQ(reg.R8, reg.RDI)
+	ADDQ(Mem{Base: reg.R11, Disp: fetchPanel}, reg.R10)
+	DECQ(panels)
+	JNZ(LabelRef("panel"))
 	encoded(0, prefixNone, 0x49, 0xc0) // TILERELEASE
 	RET()
 }
@@ -192,9 +207,9 @@ func rowsAt(place, low, high reg.Register, stride string) {
 
 // sums loads or stores the sums.
 func (k tileKernel) sums(tall int, move func(at tilePlace, tile byte)) {
-	rowsAt(reg.R13, reg.RBX, reg.RDX, "crs")
+	rowsAt(reg.R13, reg.RAX, reg.RDX, "crs")
 	for tile := range byte(2 * tall) {
-		base := []byte{numberBX, numberDX}[tile/2]
+		base := []byte{numberAX, numberDX}[tile/2]
 		move(tilePlace{base, numberCX, tile % 2 * 64}, tile)
 	}
 }
