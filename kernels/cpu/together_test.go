@@ -19,6 +19,7 @@ import (
 type sharedKernel struct {
 	kernels.Kernel
 	about    string
+	source   string // when it was compiled
 	c        *graphCase
 	in, want []kernels.Buffer
 }
@@ -44,7 +45,12 @@ func sharedKernels(t *testing.T, b *Backend, n int) (all []*sharedKernel) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			all = append(all, &sharedKernel{k, fmt.Sprintf("graph %d, %s", seed, plan), c, in, want})
+			all = append(all, &sharedKernel{k, fmt.Sprintf("graph %d, %s", seed, plan), k.Source(), c, in, want})
+		}
+	}
+	for _, k := range all {
+		if k.Source() != k.source {
+			t.Errorf("%s: other kernels change its listing:\n%s\n%s", k.about, k.source, k.Source())
 		}
 	}
 	return all
