@@ -44,11 +44,11 @@ var targets = []target{
 	{
 		what: "row fusions, share of the roof", mean: 0.95,
 		families: []string{"layernorm", "rmsnorm", "gelu", "bias_gelu", "chain", "add"},
-		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads their rate changes from run to run, as the hypervisor places the cores (BenchmarkLanes)",
+		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads their rate changes from run to run, as the hypervisor places the cores (BenchmarkLanes); on an Emerald Rapids what has functions computes for as long as the copy takes (BenchmarkHot), and the two overlap in part only",
 	},
 	{
 		what: "softmax, share of the roof", families: []string{"softmax"}, mean: 0.9,
-		cause: "the maximum and the quotients wait for memory while no exponentials are computed; two threads as for rows",
+		cause: "the maximum and the quotients wait for memory while no exponentials are computed; on an Emerald Rapids the code from the caches takes 0.8 of the copy (BenchmarkHot), and the last pass stores a row at once, which the exponentials of the next one could hide if both were one loop; two threads as for rows",
 	},
 	{
 		what: "row fusions over XLA:CPU", peers: []string{"xla"}, mean: 1.5,
