@@ -91,6 +91,8 @@ func (b *Backend) spec() deviceSpec {
 	spec.sumPlaces = b.prior.sheet.SumPlaces
 	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
 	spec.Panel = b.prior.panel(spec)
+	spec.Pairs = b.prior.sheet.PanelsAtOnce == 2
+	spec.Fetched = b.prior.sheet.FetchesOperands == 1
 	return spec
 }
 

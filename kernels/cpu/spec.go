@@ -202,9 +202,12 @@ func (p prior) share(level string) float64 {
 // panel is the bytes of panels of dots that come from the second cache; 0: they stay in the
 // first. A kernel reads two lines for six rows of multiply-adds of 512 bits, which take twelve
 // cycles where a core has one such unit, and six, in which second caches give no more than
-// that, where it has two.
+// that, where it has two, unless the sheet says what was measured.
 func (p prior) panel(c deviceSpec) int {
 	const wide, oneUnit = 512, 16 // bits, and multiply-adds of f32 a cycle
+	if n := p.sheet.PanelBytes; n > 0 && c.vector >= wide {
+		return int(n)
+	}
 	if !p.known || c.vector < wide ||
 		p.sheet.Macs(wide) > oneUnit {
 		return 0

@@ -77,6 +77,12 @@ type Sheet struct {
 	// one would hold it: what reads it and what is written come from there as slowly as from
 	// memory.
 	PastBytes int64 `json:"past_bytes,omitempty"`
+	// PanelsAtOnce is by how many panels of 32 columns of f32 kernels of 512 bits multiply: 2.
+	PanelsAtOnce int64 `json:"panels_at_once,omitempty"`
+	// PanelBytes is the bytes of one of these in the second cache.
+	PanelBytes int64 `json:"panel_bytes,omitempty"`
+	// FetchesOperands is 1 where the hardware fetches their operands better than kernels do.
+	FetchesOperands int64 `json:"fetches_operands,omitempty"`
 	// UnderflowCycles is how much longer an operation takes that has a result too small for a
 	// normal number.
 	UnderflowCycles float64 `json:"underflow_cycles,omitempty"`

@@ -127,3 +127,69 @@ func quadPeak() float64 {
 	quads.full[0][5](1, k, at(x), 0, 0, at(x), 0, at(x), at(z), 4*columns, nil, 0, 0, 0)
 	return 8 * 6 * k * float64(columns)
 }
+
+// BenchmarkPairs reports the times of products of f32 with kernels of one panel over those with
+// kernels of pairs, and over those that leave it to the hardware to fetch operands, too: medians
+// of rounds in which each has a turn. Arrays of a shape take 64 MiB together.
+func BenchmarkPairs(b *testing.B) {
+	if f32 != &f32Wide {
+		b.Skip("no kernels of pairs for this CPU")
+	}
+	one := Caches{First: 48 << 10, Second: 2 << 20}
+	pairs := one
+	pairs.Pairs = true
+	pairs.Panel = 96 << 10
+	fetched := pairs
+	fetched.Fetched = true
+	for _, s := range [][3]int{
+		{256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024},
+		{64, 4096, 1024}, {4096, 64, 4096}, {4096, 4096, 64}, {128, 128, 8192},
+	} {
+		b.Run(fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]), func(b *testing.B) {
+			ratios := pairRatios(s[0], s[1], s[2], one, pairs, fetched)
+			b.ReportMetric(ratios[1], "pairs-times-as-fast")
+			b.ReportMetric(ratios[2], "fetched-times-as-fast")
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// pairRatios is the median ratios of the time with the first caches to that with each.
+func pairRatios(m, n, k int, caches ...Caches) (medians []float64) {
+	var all []Product[float32]
+	for bytes := 0; bytes < 64<<20; bytes += 4 * (m*k + k*n + m*n) {
+		all = append(all, Product[float32]{
+			C: Dense(make([]float32, m*n), n),
+			A: Dense(make([]float32, m*k), k),
+			B: Dense(make([]float32, k*n), n),
+			M: m, N: n, K: k, Fresh: true,
+		})
+	}
+	const rounds = 15
+	ratios := make([][]float64, len(caches))
+	turn := 0
+	for range rounds {
+		var first time.Duration
+		for at, c := range caches {
+			x := Product[float32]{M: m, N: n, K: k, Caches: c}
+			scratch := make([]float32, x.Scratch())
+			begin := time.Now()
+			for range len(all) {
+				x := all[turn%len(all)]
+				x.Caches = c
+				x.Multiply(scratch)
+				turn++
+			}
+			took := time.Since(begin)
+			if at == 0 {
+				first = took
+			}
+			ratios[at] = append(ratios[at], float64(first)/float64(took))
+		}
+	}
+	for _, r := range ratios {
+		slices.Sort(r)
+		medians = append(medians, r[len(r)/2])
+	}
+	return medians
+}

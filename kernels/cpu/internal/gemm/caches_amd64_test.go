@@ -29,6 +29,8 @@ func TestBlocking(t *testing.T) {
 		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20}, blocking{516, 192, 2048}, &f32Wide},
 		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20, Panel: 128 << 10}, blocking{96, 1024, 1024}, &f32Wide},
 		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20, Panel: 128 << 10}, blocking{192, 512, 2048}, &f32Narrow},
+		{Caches{First: 48 << 10, Second: 2 << 20, Third: 16 << 20, Panel: 96 << 10, Pairs: true}, blocking{138, 688, 1024}, &f32Wide},
+		{Caches{First: 48 << 10, Second: 2 << 20, Third: 16 << 20, Panel: 96 << 10, Pairs: true}, blocking{516, 256, 2048}, &i32Wide},
 	} {
 		if got := x.family.blocking(x.caches, 2048, 2048, 2048); got != x.want {
 			t.Errorf("%v: %v, not %v", x.caches, got, x.want)

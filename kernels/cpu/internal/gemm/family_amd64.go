@@ -26,6 +26,20 @@ type kernel func(
 	step, how int,
 )
 
+// A pairKernel is a kernel of two panels of b, the second of which is apart bytes behind the
+// first, and of rows of a whose terms are contiguous. It prefetches twice as much for four terms.
+type pairKernel func(
+	blocks, k int,
+	a *byte,
+	ars int,
+	b *byte,
+	brs, apart int,
+	c *byte,
+	crs int,
+	ahead uintptr,
+	step, how int,
+)
+
 // A gemvKernel adds the products of gemvTerms terms of a row of a to lines of
 // 64 bytes of c. It prefetches where those rows of b begin, or where it fetches all of
 // them, ahead bytes on.
@@ -73,9 +87,10 @@ const tallRows = 12
 // says which lanes are valid: it reads and writes no others.
 type family struct {
 	full, masked [6]kernel
-	tall         kernel // One of tallRows rows and two vectors of columns, or nil.
-	lanes        int    // The elements of a vector.
-	bytes        int    // The bytes of an element.
+	pairs        [6]pairKernel // full of two panels at once, or nil.
+	tall         kernel        // One of tallRows rows and two vectors of columns, or nil.
+	lanes        int           // The elements of a vector.
+	bytes        int           // The bytes of an element.
 	// The kernels of matrix-vector products, or nil: the second fetches.
 	gemv [2]gemvKernel
 	// Those of transposed matrices, for 64 and 32 bytes of c.
@@ -228,6 +243,7 @@ var i16Narrow = family{
 // f32Wide multiplies f32 in vectors of 512 bits.
 var f32Wide = family{
 	full:               multiplyF32Wide,
+	pairs:              multiplyF32WidePair,
 	masked:             multiplyF32WideMasked,
 	lanes:              16,
 	bytes:              4,
@@ -243,6 +259,7 @@ var f32Wide = family{
 // f64Wide multiplies f64 in vectors of 512 bits.
 var f64Wide = family{
 	full:      multiplyF64Wide,
+	pairs:     multiplyF64WidePair,
 	masked:    multiplyF64WideMasked,
 	lanes:     8,
 	bytes:     8,

@@ -135,6 +135,13 @@ type Caches struct {
 	// Panel is the bytes of a panel of B where the second-level cache gives its lines as
 	// fast as kernels multiply them; 0: panels stay in the first.
 	Panel int
+	// Pairs says that kernels multiply by two panels at once where there are such kernels:
+	// they need fewer instructions and loads for a multiply-add. Panels are in the second-level
+	// cache then, and half of that is left to what the hardware fetches.
+	Pairs bool
+	// Fetched says that the hardware fetches operands of these kernels ahead, and better than
+	// kernels do: slabs of A, and B where it is used for one slab.
+	Fetched bool
 }
 
 // Filled replaces zeros by what is typical of the last ten years: a first-level

@@ -109,11 +109,17 @@ func check[T Element](
 		Fresh:   r.IntN(2) == 0,
 		Packing: Packing(r.IntN(3)),
 	}
+	if (m+n+k)%2 == 0 { // pairs of panels, of several slabs and terms
+		x.Caches = Caches{
+			First: 4 << 10, Second: 64 << 10, Panel: 4 << 10,
+			Pairs: true, Fetched: k%4 < 2,
+		}
+	}
 	if x.Fresh {
 		Product[T]{C: want, M: m, N: n}.clear()
 	}
 	plainly(want, a, b, m, n, k)
-	x.Multiply(make([]T, Scratch[T](m, n, k)))
+	x.Multiply(make([]T, x.Scratch()))
 	for at := range c.Data {
 		if c.Data[at] != want.Data[at] {
 			t.Fatalf(

@@ -167,10 +167,16 @@ func multiplyF32WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF32WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF32WidePairRows1(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF32WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF32WidePairRows2(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -179,10 +185,16 @@ func multiplyF32WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF32WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF32WidePairRows3(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF32WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF32WidePairRows4(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -191,10 +203,16 @@ func multiplyF32WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF32WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF32WidePairRows5(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF32WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF32WidePairRows6(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -203,10 +221,16 @@ func multiplyF64WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF64WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF64WidePairRows1(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF64WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WidePairRows2(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -215,10 +239,16 @@ func multiplyF64WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF64WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF64WidePairRows3(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF64WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WidePairRows4(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -227,10 +257,16 @@ func multiplyF64WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte,
 func multiplyF64WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF64WidePairRows5(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WidePairRows6(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyI32WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)

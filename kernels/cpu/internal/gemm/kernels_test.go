@@ -45,6 +45,13 @@ func emulateFamily[T Element](
 ) {
 	r := rand.New(rand.NewPCG(9, 9))
 	for rows := 1; rows <= 6; rows++ {
+		pair := fmt.Sprintf("multiply%sPairRows%d", name, rows)
+		for k := 0; all[pair] != nil && k < 40; k++ {
+			emulateKernel(
+				t, pair, all[pair], rows, 4*lanes, k,
+				lanes, k%4, wide, r, multiply,
+			)
+		}
 		for k := range 10 {
 			full := fmt.Sprintf("multiply%sRows%d", name, rows)
 			emulateKernel(
@@ -72,6 +79,10 @@ func emulateKernel[T Element](
 	m *= blocks
 	a := random[T](layouts[r.IntN(4)], m, max(k, 1), r)
 	b := random[T](layouts[2], max(k, 1), n, r)
+	isPair := n > 2*lanes
+	if isPair { // rows of contiguous terms, and panels of b that are apart
+		a = random[T](layouts[2], m, max(k, 1), r)
+	}
 	c := random[T](layouts[2], m, n, r)
 	size := int(unsafe.Sizeof(c.Data[0]))
 	var vm machine
@@ -84,6 +95,12 @@ func emulateKernel[T Element](
 		"ars":  uint64(a.Row * size), "acs": uint64(a.Col * size),
 		"brs": uint64(b.Row * size), "crs": uint64(c.Row * size),
 		"ahead": 0, "step": 64, "how": uint64(how),
+	}
+	if isPair {
+		panels := twoPanels(b, max(k, 1), 2*lanes)
+		vm.args["b"] = vm.place(raw(panels))
+		vm.args["brs"] = uint64(2 * lanes * size)
+		vm.args["apart"] = uint64(len(panels) / 2 * size)
 	}
 	want := bytes.Clone(vm.mem)
 	if err := vm.run(l); err != nil {
@@ -99,6 +116,16 @@ func emulateKernel[T Element](
 	if !bytes.Equal(want, vm.mem) {
 		t.Fatalf("%s, %d columns, %d terms: a wrong result", name, n, k)
 	}
+}
+
+// twoPanels is the rows of b as two panels of some columns, one behind the other.
+func twoPanels[T Element](b Matrix[T], k, columns int) (panels []T) {
+	for at := 0; at < 2*columns; at += columns {
+		for p := range k {
+			panels = append(panels, b.Data[p*b.Row+at:][:columns]...)
+		}
+	}
+	return panels
 }
 
 func raw[T Element](x []T) []byte {

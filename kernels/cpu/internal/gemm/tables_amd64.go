@@ -94,6 +94,15 @@ var multiplyF32WideMasked = [6]kernel{
 	multiplyF32WideMaskedRows6,
 }
 
+var multiplyF32WidePair = [6]pairKernel{
+	multiplyF32WidePairRows1,
+	multiplyF32WidePairRows2,
+	multiplyF32WidePairRows3,
+	multiplyF32WidePairRows4,
+	multiplyF32WidePairRows5,
+	multiplyF32WidePairRows6,
+}
+
 var multiplyF64Wide = [6]kernel{
 	multiplyF64WideRows1,
 	multiplyF64WideRows2,
@@ -110,6 +119,15 @@ var multiplyF64WideMasked = [6]kernel{
 	multiplyF64WideMaskedRows4,
 	multiplyF64WideMaskedRows5,
 	multiplyF64WideMaskedRows6,
+}
+
+var multiplyF64WidePair = [6]pairKernel{
+	multiplyF64WidePairRows1,
+	multiplyF64WidePairRows2,
+	multiplyF64WidePairRows3,
+	multiplyF64WidePairRows4,
+	multiplyF64WidePairRows5,
+	multiplyF64WidePairRows6,
 }
 
 var multiplyI32Wide = [6]kernel{

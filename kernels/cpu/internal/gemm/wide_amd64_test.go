@@ -29,11 +29,14 @@ func widePanels[T Element](t *testing.T, f family) {
 		f.masked[r] = plainKernel[T](r+1, func(mask *byte) int {
 			return bits.OnesCount32(*(*uint32)(unsafe.Pointer(mask)))
 		})
+		if f.pairs[r] != nil {
+			f.pairs[r] = plainPairKernel[T](r+1, f.width())
+		}
 	}
 	r := rand.New(rand.NewPCG(2, 1))
 	for range 200 {
-		m := 1 + r.IntN(120)
-		n := 1 + r.IntN(100)
+		m := 2 + r.IntN(119) // one row may have partial sums
+		n := 1 + r.IntN(200)
 		k := 1 + r.IntN(300)
 		a := random[T](layouts[r.IntN(4)], m, k, r)
 		b := random[T](layouts[r.IntN(4)], k, n, r)
@@ -48,6 +51,12 @@ func widePanels[T Element](t *testing.T, f family) {
 			K:     k,
 			Fresh: r.IntN(2) == 0,
 		}
+		if r.IntN(2) == 0 { // several slabs, terms and pairs of panels
+			x.Caches = Caches{
+				First: 4 << 10, Second: 64 << 10, Panel: 4 << 10,
+				Pairs: true, Fetched: r.IntN(2) == 0,
+			}
+		}
 		if x.Fresh {
 			clear(want.Data)
 		}
@@ -55,7 +64,7 @@ func widePanels[T Element](t *testing.T, f family) {
 		multiplyPanels(
 			&f,
 			x,
-			make([]T, f.scratch(Caches{}, m, n, k)/f.bytes),
+			make([]T, f.scratch(x.Caches, m, n, k)/f.bytes),
 		)
 		for at, x := range want.Data {
 			if c.Data[at] != x {
@@ -87,6 +96,28 @@ func plainKernel[T Element](rows int, columns func(mask *byte) int) kernel {
 			byteMatrix{unsafe.Pointer(b), brs, size},
 			byteMatrix{unsafe.Pointer(c), crs, size}, how,
 		)
+	}
+}
+
+// plainPairKernel is a kernel in Go of so many rows and two panels of some columns.
+func plainPairKernel[T Element](rows, columns int) pairKernel {
+	one := plainKernel[T](rows, func(*byte) int { return columns })
+	return func(
+		blocks, k int,
+		a *byte,
+		ars int,
+		b *byte,
+		brs, apart int,
+		c *byte,
+		crs int,
+		_ uintptr,
+		_, how int,
+	) {
+		size := int(unsafe.Sizeof(*new(T)))
+		one(blocks, k, a, ars, size, b, brs, c, crs, nil, 0, 0, how)
+		b = (*byte)(unsafe.Add(unsafe.Pointer(b), apart))
+		c = (*byte)(unsafe.Add(unsafe.Pointer(c), columns*size))
+		one(blocks, k, a, ars, size, b, brs, c, crs, nil, 0, 0, how)
 	}
 }
 

@@ -37,6 +37,9 @@ func main() {
 		for rows := 1; rows <= f.rows; rows++ {
 			panel{family: f, rows: rows, vecs: 2}.emit()
 			panel{family: f, rows: rows, vecs: 1, masked: true}.emit()
+			if f.pairs {
+				panel{family: f, rows: rows, vecs: 4, pair: true}.emit()
+			}
 		}
 		if f.tall > 0 {
 			panel{family: f, rows: f.tall, vecs: 2}.emit()

@@ -24,6 +24,8 @@ type family struct {
 	wide bool
 	// Whole panels are written past the caches where bit 1 of how says so.
 	past bool
+	// Kernels of two panels at once (pair.go).
+	pairs bool
 	// Loads an element to all lanes of a vector.
 	broadcast func(m, v Op)
 	// Adds x·y to acc. It may overwrite spare.
@@ -60,12 +62,12 @@ var families = []family{
 	{name: "I32", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyLanes},
 	{name: "I16", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyPairs},
 	{
-		name: "F32Wide", past: true, bits: 32, rows: 6, wide: true,
+		name: "F32Wide", past: true, bits: 32, rows: 6, wide: true, pairs: true,
 		broadcast: broadcastSingle,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PS(y, x, acc) },
 	},
 	{
-		name: "F64Wide", past: true, bits: 64, rows: 6, wide: true,
+		name: "F64Wide", past: true, bits: 64, rows: 6, wide: true, pairs: true,
 		broadcast: broadcastDouble,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PD(y, x, acc) },
 	},
@@ -127,6 +129,8 @@ type panel struct {
 	rows, vecs int
 	// Columns that the mask lacks are neither read nor written.
 	masked bool
+	// Two panels of b are read, apart bytes from each other (pair.go).
+	pair bool
 }
 
 // vec is a vector register: the next one where the family names them.
@@ -156,10 +160,11 @@ func (p panel) bytes() int {
 type panelCode struct {
 	panel
 	// Pointers to rows 0, 3, 6 and 9 of a, as far as there are so many, and the strides
-	// of its rows and columns; the pointer to b, and the stride of its rows.
-	a        []reg.Register
-	ars, acs reg.Register
-	b, brs   reg.Register
+	// of its rows and columns; the pointer to b, the stride of its rows, and the distance of
+	// the second panel.
+	a             []reg.Register
+	ars, acs      reg.Register
+	b, brs, apart reg.Register
 	// Pointer to c; mask; and the address that is prefetched next, with its
 	// step.
 	c, mask, ahead, step reg.Register
@@ -175,8 +180,11 @@ type panelCode struct {
 
 // kind distinguishes the names of masked panels.
 func (p panel) kind() string {
-	if p.masked {
+	switch {
+	case p.masked:
 		return "Masked"
+	case p.pair:
+		return "Pair"
 	}
 	return ""
 }
@@ -188,6 +196,9 @@ func (p panel) symbol() string {
 
 // signature is the type of the kernel.
 func (p panel) signature() string {
+	if p.pair {
+		return pairSignature
+	}
 	if p.quads {
 		return "func(blocks, k int, a *byte, ars, acs int, b *byte, brs int, start *byte, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)"
 	}
@@ -262,7 +273,11 @@ func (g *panelCode) block() {
 	if g.quads {
 		g.start()
 	}
-	g.loop()
+	if g.pair {
+		g.pairLoop()
+	} else {
+		g.loop()
+	}
 	// The loop needs the registers of the stride and of other rows, so that they are
 	// loaded again.
 	crs = Load(Param("crs"), GP64())
@@ -433,6 +448,11 @@ func (g *panelCode) loop() {
 	// a goes back by the terms of this block, and on by its rows.
 	back := Load(Param("k"), GP64())
 	IMULQ(g.acs, back)
+	g.nextRows(back)
+}
+
+// nextRows takes a back by the bytes of the terms, and on by its rows.
+func (g *panelCode) nextRows(back reg.Register) {
 	SUBQ(back, g.a[0])
 	IMUL3Q(Imm(uint64(g.rows)), g.ars, g.ars)
 	ADDQ(g.ars, g.a[0])
