@@ -198,7 +198,7 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 	switch c.outs[0].class {
 	case portable.Float32:
 		// A row kernel may take the reduction over. The step serves where none does.
-		if op.Instr.Shape.DType == hlo.F32 && b.l.jit {
+		if b.l.jit && inRowKernels(monoid, op.Instr.Shape.DType) {
 			c.reduction = &rowReduction{
 				loop:   f,
 				monoid: monoid,
@@ -222,6 +222,15 @@ func (b *block) reduce(op symtile.Op, c *accumulator) {
 			op, "the CPU backend does not reduce %s by %s", op.Instr.Shape.DType, monoid,
 		)
 	}
+}
+
+// inRowKernels reports whether row kernels reduce a type that is held as f32: f32 itself, and
+// what returns one of its operands, which is not rounded, of types that they load.
+func inRowKernels(monoid hlo.Opcode, d hlo.DType) bool {
+	if _, half := vector.HalfCodecs[d]; half {
+		return monoid == hlo.OpMaximum || monoid == hlo.OpMinimum
+	}
+	return d == hlo.F32
 }
 
 // Rows of up to vector.MaxShortRow elements, as of a norm over seven features, of a sum of three

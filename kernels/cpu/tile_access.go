@@ -824,7 +824,7 @@ func (l *lowering) storesNonTemporal(shape hlo.Shape) bool {
 // reader is the transfer of arrays of type d into scratch, by machine code where
 // there is some.
 func reader[T portable.Number](d hlo.DType) portable.Transfer[T] {
-	return vector.NarrowReader(d, portable.Read[T](d))
+	return vector.NarrowReader(d, vector.SecondsReader(d, portable.Read[T](d)))
 }
 
 // writer is the transfer of scratch into arrays of type d, by machine code where

@@ -170,23 +170,40 @@ func emitConversion(
 	body func(c *amd64.Chain, from, to amd64.Mem),
 ) error {
 	EmitLoadArgs(a)
-	c := &amd64.Chain{}
-	body(
-		c,
-		amd64.Mem{Base: amd64.RSI},
-		amd64.Mem{Base: amd64.RDX},
-	)
+	return emitInto(a, from, to, 4, body)
+}
+
+// emitInto emits a loop over elements of some bytes at RSI and RDX in lanes of width, whose
+// count is in RAX, as many vectors of 64 bytes at once as there are where these are.
+func emitInto(
+	a *amd64.Assembler, from, to, width int,
+	body func(c *amd64.Chain, from, to amd64.Mem),
+) error {
+	chain := func(c *amd64.Chain) *amd64.Chain {
+		body(
+			c,
+			amd64.Mem{Base: amd64.RSI},
+			amd64.Mem{Base: amd64.RDX},
+		)
+		return c
+	}
 	loop := &amd64.Loop{
-		Chain:   c,
+		Chain:   chain(&amd64.Chain{}),
 		Counter: amd64.RAX,
 		Pointers: []amd64.Pointer{
 			{Reg: amd64.RSI, Bytes: from},
 			{Reg: amd64.RDX, Bytes: to},
 		},
-		Width:   4,
+		Width:   width,
 		Copies:  4,
 		Scratch: amd64.RCX,
 		Mask:    amd64.Y15,
+	}
+	if amd64.RunsWide() {
+		wide := *loop
+		wide.Chain, wide.Wide = chain(amd64.NewWideChain()), true
+		// What has no form for 64 bytes is left to the other loop.
+		_, _ = wide.EmitRounds(a)
 	}
 	return loop.Emit(a)
 }

@@ -16,6 +16,7 @@ import (
 // A runReduction is the code of a reduction of a class.
 type runReduction struct {
 	moves    ElementMoves
+	anyOrder bool                                               // All orders give the same numbers.
 	identity uint64                                             // The bits of the value that changes nothing.
 	combine  func(c *amd64.Chain, x, y amd64.Value) amd64.Value // The operation on two vectors.
 }
@@ -39,11 +40,17 @@ func instruction(op amd64.Op) func(
 
 // words is a reduction of elements of four bytes by one instruction, quads one of eight.
 func words(identity uint64, op amd64.Op) runReduction {
-	return runReduction{ElementMovesOf[4], identity, instruction(op)}
+	return runReduction{ElementMovesOf[4], true, identity, instruction(op)}
 }
 
 func quads(identity uint64, op amd64.Op) runReduction {
-	return runReduction{ElementMovesOf[8], identity, instruction(op)}
+	return runReduction{ElementMovesOf[8], true, identity, instruction(op)}
+}
+
+// inOrder is the reduction in one order alone, as sums of floating-point numbers are.
+func (f runReduction) inOrder() runReduction {
+	f.anyOrder = false
+	return f
 }
 
 // infinity64 is the bits of +∞.
@@ -68,10 +75,10 @@ var numberReductions = map[portable.Class]map[hlo.Opcode]runReduction{
 		hlo.OpXor: quads(0, amd64.VPXOR),
 	},
 	portable.Float64: {
-		hlo.OpAdd:      quads(0, amd64.VADDPD),
-		hlo.OpMultiply: quads(one64, amd64.VMULPD),
-		hlo.OpMaximum:  {ElementMovesOf[8], sign64 | infinity64, max64},
-		hlo.OpMinimum:  {ElementMovesOf[8], infinity64, min64},
+		hlo.OpAdd:      quads(0, amd64.VADDPD).inOrder(),
+		hlo.OpMultiply: quads(one64, amd64.VMULPD).inOrder(),
+		hlo.OpMaximum:  {ElementMovesOf[8], true, sign64 | infinity64, max64},
+		hlo.OpMinimum:  {ElementMovesOf[8], true, infinity64, min64},
 	},
 }
 
@@ -85,7 +92,12 @@ var runReductions = func() map[runKey]runReduction {
 	}
 	for op, f := range Reductions {
 		identity := uint64(math.Float32bits(f.Identity))
-		all[runKey{op, portable.Float32}] = runReduction{ElementMovesOf[4], identity, f.Combine}
+		anyOrder := op == hlo.OpMaximum || op == hlo.OpMinimum
+		key := runKey{op, portable.Float32}
+		all[key] = runReduction{
+			ElementMovesOf[4], anyOrder,
+			identity, f.Combine,
+		}
 	}
 	return all
 }()
@@ -155,6 +167,7 @@ var accumulatorRegs = []amd64.Reg{
 }
 
 // emitRow reduces x into *y: of eight lanes, lane k of accumulator j has elements 32i + 8j + k.
+// Where all orders give the same numbers, vectors of 64 bytes have those before.
 func (f runReduction) emitRow(a *amd64.Assembler) error {
 	EmitLoadArgs(a)
 	// Lanes behind the end of the row are masked, and keep what they are.
@@ -164,6 +177,11 @@ func (f runReduction) emitRow(a *amd64.Assembler) error {
 	}
 	for _, acc := range accumulatorRegs {
 		a.Emit(amd64.VMOVUPS, acc, identity)
+	}
+	if f.anyOrder && amd64.RunsWide() {
+		if err := f.emitWideRow(a, identity); err != nil {
+			return err
+		}
 	}
 	// Each copy of the chain has an accumulator of its own.
 	c := &amd64.Chain{}
@@ -188,6 +206,60 @@ func (f runReduction) emitRow(a *amd64.Assembler) error {
 		return err
 	}
 	return f.emitTotal(a, storeOne)
+}
+
+// emitWideRow reduces whole rounds of four vectors of 64 bytes, and then the halves of their
+// accumulators into the low ones.
+func (f runReduction) emitWideRow(a *amd64.Assembler, identity amd64.Mem) error {
+	for _, acc := range accumulatorRegs {
+		a.Emit(
+			f.moves.Broadcast,
+			acc.Wide(), identity,
+		)
+	}
+	c := amd64.NewWideChain()
+	sum := c.Pinned(accumulatorRegs...)
+	x := c.Load(
+		f.moves.Load,
+		amd64.Mem{Base: amd64.RSI}, 32,
+	)
+	c.Assign(
+		sum, f.combine(c, sum, x),
+	)
+	loop := &amd64.Loop{
+		Chain:    c,
+		Counter:  amd64.RAX,
+		Pointers: []amd64.Pointer{{Reg: amd64.RSI, Bytes: f.moves.Bytes}},
+		Width:    f.moves.Bytes,
+		Copies:   len(accumulatorRegs),
+		Reserved: accumulatorRegs,
+		Wide:     true,
+	}
+	if _, err := loop.EmitRounds(a); err != nil {
+		return err
+	}
+	high := amd64.Y12
+	for _, acc := range accumulatorRegs {
+		a.Emit(
+			amd64.VEXTRACTF64X4,
+			high, acc.Wide(),
+			amd64.Imm(1),
+		)
+		half := &amd64.Chain{}
+		low := half.Pinned(acc)
+		y := half.Pinned(high)
+		half.Assign(
+			low,
+			f.combine(half, low, y),
+		)
+		p := amd64.Placement{
+			Reserved: accumulatorRegs,
+		}
+		if err := half.Emit(a, p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // emitTotal combines the partial results in pairs, then their lanes, and then what the row
@@ -239,30 +311,19 @@ func (f runReduction) emitTotal(
 // emitElementwise reduces x into y, element by element.
 func (f runReduction) emitElementwise(a *amd64.Assembler) error {
 	EmitLoadArgs(a)
-	c := &amd64.Chain{}
-	y := c.Load(
-		f.moves.Load, amd64.Mem{Base: amd64.RDX}, 32,
-	)
-	x := c.Load(
-		f.moves.Load, amd64.Mem{Base: amd64.RSI}, 32,
-	)
-	c.Store(
-		f.moves.Store, amd64.Mem{Base: amd64.RDX},
-		32, f.combine(c, y, x),
-	)
-	loop := &amd64.Loop{
-		Chain:   c,
-		Counter: amd64.RAX,
-		Pointers: []amd64.Pointer{
-			{Reg: amd64.RSI, Bytes: f.moves.Bytes},
-			{Reg: amd64.RDX, Bytes: f.moves.Bytes},
-		},
-		Width:   f.moves.Bytes,
-		Copies:  4,
-		Scratch: amd64.RCX,
-		Mask:    amd64.Y15,
-	}
-	return loop.Emit(a)
+	bytes := f.moves.Bytes
+	return emitInto(a, bytes, bytes, bytes, func(
+		c *amd64.Chain, from, to amd64.Mem,
+	) {
+		y := c.Load(f.moves.Load, to, 32)
+		x := c.Load(
+			f.moves.Load, from, 32,
+		)
+		c.Store(
+			f.moves.Store, to, 32,
+			f.combine(c, y, x),
+		)
+	})
 }
 
 // Rows of a few elements are not worth a call each, nor a vector: of seven f32 one lane of eight
