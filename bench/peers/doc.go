@@ -18,7 +18,8 @@
 //	double     twice as many: their difference is the time of the code alone.
 //
 // The competitors take turns in rounds, in shuffled order, and the process of a
-// library is suspended while it has no turn. Only samples of one round are compared,
+// library is suspended while it has no turn. All run on the same processors in a round, on
+// other ones in the next, where they use fewer than there are. Only samples of one round are compared,
 // as ratios, so that whatever else the machine does affects all sides. The result is
 // the median ratio with a distribution-free interval of 95 %, and beside it the ratio
 // of the fastest samples, which may come from different rounds. A library of which a

@@ -316,3 +316,13 @@ func TestLateAnswer(t *testing.T) {
 		t.Errorf("the driver was not started again: %+v", again)
 	}
 }
+
+// All competitors of a round have the same processors, and rounds use all of them.
+func TestInTurn(t *testing.T) {
+	usable := []int{2, 5, 7}
+	for round, want := range [][]int{{2, 5}, {5, 7}, {7, 2}, {2, 5}} {
+		if got := inTurn(usable, 2, round); !slices.Equal(got, want) {
+			t.Errorf("round %d is on processors %v, want %v", round, got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"os"
 	"runtime"
 	"time"
 
@@ -31,6 +32,8 @@ const (
 type competitor struct {
 	// The name in the tables and in the file of samples.
 	name string
+	// The process that runs it, nil: this one.
+	process *os.Process
 	// Returns the seconds a run of n runs.
 	sample func(ctx context.Context, n int) (float64, error)
 	// Seconds of a run before the rounds, and runs of a turn.
@@ -46,12 +49,13 @@ type competitor struct {
 
 // measureRounds measures all competitors in rounds: in each round every
 // competitor has one turn, in shuffled order, so that whatever the machine does
-// meanwhile affects all of them. It stops after the given number of rounds, or
-// when the time is over and there were at shortest minRounds.
+// meanwhile affects all of them, and on the same processors, as many as threads.
+// It stops after the given number of rounds, or when the time is over and there were
+// at shortest minRounds.
 func measureRounds(
 	ctx context.Context,
 	all []*competitor,
-	rounds int,
+	threads, rounds int,
 	limit time.Duration,
 	rng *rand.Rand,
 ) error {
@@ -60,6 +64,10 @@ func measureRounds(
 		c.slow = c.once > slowRun.Seconds() && c.once > slowTimes*all[0].once
 	}
 	runtime.GC() // now rather than in somebody's turn
+	usable := processors()
+	if threads < len(usable) {
+		defer place(nil, usable)
+	}
 	begin := time.Now()
 	for n := 0; n < rounds && (n < minRounds ||
 		time.Since(begin) < limit); n++ {
@@ -68,10 +76,22 @@ func measureRounds(
 				return err
 			}
 			time.Sleep(turnPause)
+			if threads < len(usable) {
+				place(all[k].process, inTurn(usable, threads, n))
+			}
 			all[k].turn(ctx)
 		}
 	}
 	return ctx.Err()
+}
+
+// inTurn are the processors of a round: as many as threads, from another one on each time. A
+// core whose other thread has work, which a virtual machine does not see, is slow for minutes.
+func inTurn(usable []int, threads, round int) (some []int) {
+	for n := range threads {
+		some = append(some, usable[(round+n)%len(usable)])
+	}
+	return some
 }
 
 // size chooses the batch by the time of one run, after a run that warms up unless that

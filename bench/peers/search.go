@@ -74,7 +74,7 @@ func (s *session) search(ctx context.Context, c testCase) (*caseResult, error) {
 	if err := e.addFinalists(timed); err != nil {
 		return nil, fmt.Errorf("%s: %w", c, err)
 	}
-	err = measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
+	err = measureRounds(ctx, e.competitors, s.threads, s.rounds, s.limit, s.rng)
 	e.collect()
 	return e.result, err
 }

@@ -208,7 +208,7 @@ func (s *session) measure(ctx context.Context, c testCase) (*caseResult, error) 
 			e.addSmall()
 		}
 	}
-	err := measureRounds(ctx, e.competitors, s.rounds, s.limit, s.rng)
+	err := measureRounds(ctx, e.competitors, s.threads, s.rounds, s.limit, s.rng)
 	e.collect()
 	return e.result, err
 }
@@ -319,9 +319,14 @@ func (e *caseRun) tune(ctx context.Context) kernels.Kernel {
 	return tuned
 }
 
-// add adds a competitor.
+// add adds a competitor of this process.
 func (e *caseRun) add(name string, sample func(context.Context, int) (float64, error)) {
 	e.competitors = append(e.competitors, &competitor{name: name, sample: sample})
+}
+
+// addDriver adds a competitor of another process.
+func (e *caseRun) addDriver(name string, d *driver) {
+	e.competitors = append(e.competitors, &competitor{name: name, process: d.process, sample: d.sample})
 }
 
 // atEnd registers a function that close calls.
@@ -391,7 +396,7 @@ func (e *caseRun) addPeers(ctx context.Context, ours kernels.Kernel) {
 		e.session.late[late] = e.session.late[late] || errors.Is(err, errTooLong)
 		switch {
 		case err == nil:
-			e.add(d.name, p.sample)
+			e.addDriver(d.name, p)
 		case strings.HasSuffix(err.Error(), lacks):
 			e.result.notes = append(e.result.notes, namedText{d.name, lacks})
 		default:
@@ -547,7 +552,7 @@ func (e *caseRun) addMove(op string, floats int64) {
 		e.note(op, err)
 		return
 	}
-	e.add(op, d.sample)
+	e.addDriver(op, d)
 }
 
 // addSmall adds two competitors that run the tuned plan on so few rows that all
