@@ -100,13 +100,14 @@ func (r *results) revisions() string {
 	return strings.Join(all, " and ")
 }
 
-// threads lists the numbers of threads that there are cases with.
+// threads lists the numbers of threads that there are cases with, the least first.
 func (r *results) threads() (all []int) {
 	for _, c := range r.cases {
 		if !slices.Contains(all, c.threads) {
 			all = append(all, c.threads)
 		}
 	}
+	slices.Sort(all)
 	return all
 }
 
