@@ -119,10 +119,13 @@ func (p *Pool) serve(w *worker) {
 	}
 }
 
-// pending is the region with items that the worker can take, or nil.
+// pending is the region with items that the worker can take, or nil. A worker that was told
+// to end may come here late, when another one has its number already: regions are served by
+// those that they were made with.
 func (p *Pool) pending(w *worker) *Region {
 	r := p.current.Load()
-	if r != nil && w.index <= len(r.workers) && r.hasItems() {
+	if r != nil && w.index <= len(r.workers) &&
+		r.workers[w.index-1] == w && r.hasItems() {
 		return r
 	}
 	return nil

@@ -133,3 +133,20 @@ func benchmarkRegion(b *testing.B, n int, each, idle time.Duration) {
 	slices.Sort(times)
 	b.ReportMetric(float64(times[len(times)/2].Nanoseconds()), "ns/median")
 }
+
+// A worker that was told to end, and has not seen it yet, takes nothing of a region that was
+// made with others: it would share the state of the one that has its number.
+func TestLateWorkerTakesNothing(t *testing.T) {
+	p := new(Pool)
+	first := forEach(p, 2, 8, func(int64) {})
+	late := first.workers[0]
+	first.Close()
+	second := forEach(p, 2, 8, func(int64) {})
+	defer second.Close()
+	second.next.Store(0) // items for whoever comes, as in a run
+	p.current.Store(second)
+	if p.pending(late) != nil {
+		t.Error("a worker of a closed region serves another one")
+	}
+	second.next.Store(second.items)
+}
