@@ -206,8 +206,9 @@ func (x *division) divide(k, u, axis int, bounds []int64) int {
 		// part it is; ranges of the others follow from that.
 		made := map[cut]int{}
 		s := span{bounds[n], bounds[n+1]}
-		part := x.part(cut{u, axis, s}, made)
-		x.p.Ops[part].Tile = masked(op.Tile, axis, s)
+		part := x.own(x.part(cut{u, axis, s}, made), before)
+		t := x.p.Ops[part].Tile
+		x.p.Ops[part].Tile = masked(t, axis, s)
 		x.parts = append(x.parts, part)
 		joined.Args = append(joined.Args, part)
 		operands = append(operands, op.Instr)
@@ -221,6 +222,19 @@ func (x *division) divide(k, u, axis int, bounds []int64) int {
 	}
 	x.p.Body = slices.Insert(x.p.Body, k, steps...)
 	return len(steps)
+}
+
+// own is a copy of an op that stood before a division: other parts, and other readers, may have
+// it too, and need other masks. What is summed in a loop cannot be copied, nor made narrow, so
+// that the division is given up.
+func (x *division) own(n, before int) int {
+	op := x.p.Ops[n]
+	if n >= before || op.Loop != nil {
+		return n
+	}
+	op.Args = slices.Clone(op.Args)
+	x.p.Ops = append(x.p.Ops, op)
+	return len(x.p.Ops) - 1
 }
 
 // masked is a tile of which only some indices of a dimension are valid.
