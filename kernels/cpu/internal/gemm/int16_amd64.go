@@ -190,6 +190,10 @@ func (f *pairFormat) interleavePanel(to, transposed, from byteMatrix, k, n, size
 		rows = wordRows
 	}
 	switch {
+	case from.row == size && size == 2 && k%2 == 0: // columns of pairs
+		f.transposeFrom(
+			to, byteMatrix{from.p, 4, from.col}, k/2, n,
+		)
 	case from.row == size:
 		f.interleaveRows(
 			transposed, from.transposed(),
