@@ -57,6 +57,9 @@ type value struct {
 	// The bytes of an element where elements lie as in an array that has shorter ones than
 	// the class, or 0. Only dots read such values.
 	short int64
+	// The elements are bf16 that only a dot reads, which reads them as they lie: a row kernel
+	// that makes them stores them so, and they are short then.
+	narrow bool
 	// The bits of the element that all elements are, for constants of four
 	// bytes, else nil.
 	constant *uint32

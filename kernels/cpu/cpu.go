@@ -59,6 +59,7 @@ type Backend struct {
 	prior  prior              // What is believed of the processor.
 	halves func(half) []int64 // The ways to multiply bf16 or f16 that it has; nil: none.
 	wide   bool               // Row kernels may have vectors of 512 bits.
+	rounds bool               // These may be rounded to bf16 by an instruction.
 }
 
 // New returns the backend of this machine.
@@ -69,6 +70,7 @@ func New() *Backend {
 		prior:    priorHere(),
 		halves:   halfKernels,
 		wide:     amd64.RunsWide(),
+		rounds:   amd64.RoundsHalves(),
 		pages:    amd64.NewPages(),
 	}
 }
@@ -82,6 +84,7 @@ func PriceOnly() { gemm.PriceOnly() }
 func (b *Backend) spec() deviceSpec {
 	spec := deviceSpecOf(b.Identity())
 	spec.wide = b.wide
+	spec.rounds = b.rounds
 	spec.fetch = b.prior.sheet.FetchBytes
 	spec.fetchPastRow = b.prior.sheet.FetchPastRow
 	spec.fetchPass = b.prior.sheet.FetchPass

@@ -644,6 +644,43 @@ func (l *lowering) takesReshaped(n int, source symtile.Op) bool {
 	return true
 }
 
+// multipliedAsShort reports whether a dot alone reads op n, which makes bf16, as its left operand
+// in place, and has kernels that read bf16 as it lies in memory. These take denormal numbers for
+// zeros.
+func (l *lowering) multipliedAsShort(n int) bool {
+	if l.p.Ops[n].Instr.Shape.DType != hlo.BF16 {
+		return false
+	}
+	for {
+		reader := l.onlyReader(n)
+		if reader < 0 {
+			return false
+		}
+		op := l.p.Ops[reader]
+		from := op.Instr.Shape.DType
+		switch {
+		case isDot(op):
+			return op.Args[0] == n && l.copies.lowered[reader] &&
+				gemm.ReadsHalves(l.halves(op)) && l.isMatrix(op, n)
+		case op.Code == hlo.OpReshape, op.Code == hlo.OpCopy,
+			op.Code == hlo.OpConvert && sameInScratch(hlo.BF16, from):
+			n = reader
+		default:
+			return false
+		}
+	}
+}
+
+// isMatrix reports whether the dense tile of op n, the left operand of a dot, is matrices without
+// a copy.
+func (l *lowering) isMatrix(dot symtile.Op, n int) bool {
+	tile := l.p.Ops[n].Tile
+	sizes := tile.Sizes()
+	x := &matrixOperand{}
+	return !masksAny(tile, dot.Instr.Attrs.LHSContract) &&
+		x.collapse(sizes, hlo.RowMajor(sizes), l.operandParts(dot, 0))
+}
+
 // unfoldedAsShort reports whether only an unfold reads an op, a parameter of bytes or bf16
 // or one with something around it, whose windows a dot packs and multiplies without a copy
 // of 32 bits.

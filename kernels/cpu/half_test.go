@@ -3,6 +3,7 @@ package cpu
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -148,6 +149,56 @@ func fewTiles(p *symtile.Program, most int64) (few []symtile.Tiling) {
 
 // cover is the number of tiles of so many elements.
 func cover(extent, size int64) int64 { return (extent + size - 1) / size }
+
+// TestShortWeights: weights of attention that a row kernel makes lie as bf16 for the dot that
+// reads them, and the bits are those of instructions one after the other, also where weights are
+// denormal, and with infinities and NaN.
+func TestShortWeights(t *testing.T) {
+	restore, ok := gemm.EmulateHalves()
+	if !ok {
+		t.Skip("nothing to emulate")
+	}
+	p := bf16Program(t, bf16Programs["attention"])
+	testShortWeights(t, p)
+	restore()
+	if gemm.HasHalves(gemm.Pairs) {
+		testShortWeights(t, p)
+	}
+}
+
+func testShortWeights(t *testing.T, p *symtile.Program) {
+	tiles := make(symtile.Tiling, len(p.Space.Dims))
+	for k, d := range p.Space.Dims {
+		tiles[k] = min(d.Extent, 48)
+	}
+	for _, special := range []float64{1, 9, 30, math.Inf(1), math.NaN()} {
+		in, err := check.Inputs(p.Fusion, check.Normals, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// One query has long products with keys, and one an element that is special.
+		for k := range in[0].Shape.Dims[1] {
+			in[0].SetFloat(k, 9*in[0].Float(k))
+		}
+		in[0].SetFloat(40, special)
+		for _, how := range halfKernels(bfloat) {
+			plan := kernels.Plan{Tiles: tiles}.With("bf16", how)
+			want := outputsOf(t, p, plan.With("rows", 0), in)
+			got := outputsOf(t, p, plan, in)
+			if !bytes.Equal(got[0].Data, want[0].Data) {
+				t.Errorf("%s, with %g: the bits differ", plan, special)
+			}
+		}
+		k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: tiles}.With("bf16", 1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if text := k.Source(); !strings.Contains(text, "in 2 bytes, tile") {
+			t.Errorf("weights are not short:\n%s", text)
+		}
+		k.Close()
+	}
+}
 
 // TestHalvesOffered: plans with the knobs are offered where the processor has the
 // instructions, priced below the others for tiles, and for nothing but dots of their type.

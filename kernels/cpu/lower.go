@@ -66,6 +66,8 @@ type lowering struct {
 	// The distance in elements to the next tile of a load in a loop, where the
 	// loop asks for its prefetch.
 	nextTile map[*value]int64
+	// The exponentials whose operand an online loop bounds, see boundExponents.
+	below map[int]bool
 	// The split of contractions, nil where they are whole.
 	split *splitK
 	// The parameters that are steady, and what is kept of them; see keptOperand.
@@ -118,6 +120,7 @@ func lowerWith(
 		plan:     plan,
 		spec:     c,
 		nextTile: map[*value]int64{},
+		below:    map[int]bool{},
 		places:   map[*value]strip{},
 		results:  make([][]*value, len(p.Ops)),
 		jit:      vector.Supported(),

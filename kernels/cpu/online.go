@@ -102,6 +102,7 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	in.outs = append(in.outs, g.max, g.base)
 	in.tileArgs = append(in.tileArgs, c.inits[0])
 	b.l.results[o.Statistic] = []*value{g.base}
+	b.l.boundExponents(o, source.Body[o.Prefix:])
 	if b.steps(source.Body[o.Prefix:]); b.l.err != nil {
 		return
 	}
@@ -124,6 +125,23 @@ func (b *block) lowerOnline(source *symtile.Loop, in *instr) {
 	}
 	if m, ok := maskOf(b.l.p, source); ok && in.loop.split == nil {
 		in.loop.hidden = b.hide(m, source, g)
+	}
+}
+
+// boundExponents notes the exponentials in the body of an online loop that depend on its
+// maximum. They are of x less the base, which is at most rescaleThreshold less than x, or of NaN.
+// Where a maximum that is found without care for NaN is less, all sums of the row are NaN.
+func (l *lowering) boundExponents(o *symtile.Online, body []symtile.Step) {
+	depends := map[int]bool{o.Statistic: true}
+	for _, s := range body {
+		if s.Loop != nil {
+			continue
+		}
+		op := l.p.Ops[s.Op]
+		if slices.ContainsFunc(op.Args, func(a int) bool { return depends[a] }) {
+			depends[s.Op] = true
+			l.below[s.Op] = op.Code == hlo.OpExponential
+		}
 	}
 }
 

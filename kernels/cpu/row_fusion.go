@@ -66,6 +66,7 @@ type rowAccess struct {
 	strides     []int64     // The strides, outermost first.
 	start       int64       // The element of the view at index 0.
 	nonTemporal bool        // Stores need not leave the elements in the caches.
+	narrow      bool        // Elements are stored as bf16 in scratch, see value.narrow.
 }
 
 // col is the stride along a row.
@@ -806,6 +807,7 @@ func (n *rowGroup) storeResults(x *instr, out func(*value) bool) bool {
 		v:           v,
 		strides:     n.denseStrides(!n.scalars[v]),
 		nonTemporal: v.nonTemporal && v.where == inMemory,
+		narrow:      v.narrow && v.where == inTile && n.cols()%vector.Lanes == 0,
 	})
 	return true
 }
@@ -828,7 +830,10 @@ func (n *rowGroup) reducesColumns() bool {
 
 // halfType is the type of the elements of an access of two bytes, else 0.
 func (x *rowAccess) halfType() hlo.DType {
-	if x.view == nil {
+	switch {
+	case x.narrow:
+		return hlo.BF16
+	case x.view == nil:
 		return 0
 	}
 	return x.view.halfType
@@ -965,6 +970,11 @@ func (n *rowGroup) asInstr() *instr {
 					v.where = inRegister
 				}
 			}
+		}
+	}
+	for v, s := range n.stores {
+		if s.narrow {
+			v.short = hlo.BF16.Size()
 		}
 	}
 	for _, v := range n.translate() {

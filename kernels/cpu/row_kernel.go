@@ -99,6 +99,7 @@ func (n *rowGroup) translateItems() {
 				op := &rowkernel.Op{
 					Instr: p.instr,
 					Out:   n.value(p.out),
+					Below: p.below,
 				}
 				for _, v := range p.args {
 					op.Args = append(op.Args, n.value(v))
@@ -140,6 +141,7 @@ func (n *rowGroup) access(s *rowAccess) *rowkernel.Access {
 		Strides:     s.strides,
 		Start:       s.start,
 		Half:        s.halfType(),
+		Flushes:     s.narrow,
 		NonTemporal: s.nonTemporal,
 		NextTile:    n.l.nextTile[s.v],
 	}
@@ -193,6 +195,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		FromMemory:   l.readsMemory(),
 		First:        int64(l.spec.First),
 		Wide:         l.spec.wide && l.knob("width", 512) == 512,
+		RoundsHalves: l.spec.rounds,
 		Memory:       l.spec.memory,
 	})
 	if err != nil {

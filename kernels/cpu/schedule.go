@@ -453,9 +453,13 @@ func (v *value) String() string {
 	if v.where == inRegister {
 		return v.name
 	}
+	short := ""
+	if v.short != 0 {
+		short = fmt.Sprintf(" in %d bytes", v.short)
+	}
 	return fmt.Sprintf(
-		"%s (%s %d, %s at %d)",
-		v.name, v.class.String(), v.n,
+		"%s (%s %d%s, %s at %d)",
+		v.name, v.class.String(), v.n, short,
 		residenceNames[v.where], v.at,
 	)
 }

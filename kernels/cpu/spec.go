@@ -26,6 +26,8 @@ type deviceSpec struct {
 	vector int64
 	// Rows may have vectors of 64 bytes.
 	wide bool
+	// Vectors of f32 are rounded to bf16 by an instruction.
+	rounds bool
 	// Rows are fetched so many bytes ahead; 0 where it was not measured.
 	fetch int64
 	// The same beyond a row that is passed over several times; 0: as many.

@@ -31,7 +31,13 @@ func lowerElementwise[T portable.Number](b *block, n int, op symtile.Op) {
 	}
 	v := b.l.result(n)
 	i.outs = []*value{v}
-	i.pointwise = &pointwiseOp{op.Instr, v, i.stripArgs}
+	i.pointwise = &pointwiseOp{
+		instr: op.Instr,
+		out:   v,
+		args:  i.stripArgs,
+		below: b.l.below[n],
+	}
+	v.narrow = b.l.multipliedAsShort(n)
 	i.strip = elementwiseStrip[T](op.Instr, v, i.stripArgs)
 	if i.strip == nil {
 		b.l.refuse(
@@ -249,6 +255,8 @@ type pointwiseOp struct {
 	out   *value     // The result.
 	// The operands, all at the elements of the result.
 	args []*value
+	// The operation is an exponential of what is at most a little more than 0, or NaN.
+	below bool
 }
 
 // addressRegs hold the addresses of values in a strip function. Two more

@@ -522,6 +522,8 @@ const (
 	VEXTRACTF64X4
 	// VPMOVDW narrows integers of 32 bits to their low halves.
 	VPMOVDW
+	// VCVTNEPS2BF16 rounds packed f32 to bf16, with zeros for denormal numbers.
+	VCVTNEPS2BF16
 	// VPMOVM2D makes lanes of 32 bits of a mask: all ones or zeros.
 	VPMOVM2D
 	// VPMOVD2M makes a mask of the signs of lanes of 32 bits.

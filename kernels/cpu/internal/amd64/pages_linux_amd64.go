@@ -133,6 +133,9 @@ func RunsWide() bool {
 	return cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ && cpu.X86.HasAVX512BW
 }
 
+// RoundsHalves reports whether these have the instruction that rounds to bf16 (AVX512_BF16).
+func RoundsHalves() bool { return RunsWide() && cpu.X86.HasAVX512BF16 }
+
 // Load copies code, of any length but 0, into pages of its own. They are
 // writable while it does and executable afterwards, never both. The error says
 // if the system does not allow that.

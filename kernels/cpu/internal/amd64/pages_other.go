@@ -18,6 +18,9 @@ func Supported() error { return errUnsupported }
 // RunsWide is false: generated code cannot run in this build.
 func RunsWide() bool { return false }
 
+// RoundsHalves reports that they have no instructions for bf16.
+func RoundsHalves() bool { return false }
+
 // Load says that generated code cannot run in this build.
 func Load([]byte) (*Code, error) { return nil, errUnsupported }
 

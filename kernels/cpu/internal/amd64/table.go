@@ -821,6 +821,9 @@ var instructions = withWide([opCount]instruction{
 	VPMOVDW: {"vpmovdw", []form{{
 		evex | pF3 | m38, 0x33, 0, "MR", args{y | m256, z},
 	}}},
+	VCVTNEPS2BF16: {"vcvtneps2bf16", []form{{
+		evex | pF3 | m38, 0x72, 0, "RM", args{y, z},
+	}}},
 	VPMOVM2D: {"vpmovm2d", []form{{
 		evex | pF3 | m38, 0x38, 0, "RM", args{z, k},
 	}}},

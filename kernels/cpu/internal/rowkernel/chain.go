@@ -46,6 +46,37 @@ func (b *sweepChain) put(s *Access, x amd64.Value) {
 	)
 }
 
+// putRounded stores a vector of f32 that the store rounds to bf16, with zeros for denormal
+// numbers. It reports false where there is no such instruction.
+func (b *sweepChain) putRounded(v *Value) bool {
+	s := b.kernel.Stores[v]
+	if !s.Flushes || !b.rounds || !b.inWide {
+		return false
+	}
+	// What is only converted is rounded once.
+	if p := b.kernel.ops[v]; p.rounds() {
+		v = p.Args[0]
+	}
+	x := b.c.Do(
+		amd64.VCVTNEPS2BF16,
+		b.get(v),
+	)
+	b.c.Store(
+		amd64.VMOVUPS,
+		b.memory(s, b.disp, b.row),
+		int32(8*s.bytes()),
+		x,
+	)
+	return true
+}
+
+// rounds reports whether an operation rounds f32.
+func (p *Op) rounds() bool {
+	i := p.Instr
+	return i.Op == hlo.OpConvert &&
+		i.Operands[0].Shape.DType == hlo.F32
+}
+
 // get is a vector of a value: a constant, a row scalar, or a wide value.
 func (b *sweepChain) get(v *Value) amd64.Value {
 	n := b.kernel
@@ -130,7 +161,7 @@ func (b *sweepChain) operation(p *Op) amd64.Value {
 	switch {
 	case b.kernel.scaledExps[p.Out]:
 		return b.c.ExcessExp32(x[0], b.kernel.vanishes)
-	case b.kernel.isSmallExp(p):
+	case b.kernel.isSmallExp(p), p.isBelow():
 		return b.c.ExpBelow32(x[0], b.kernel.vanishes)
 	}
 	return vector.EmitFloat32(b.c, p.Instr, x)

@@ -21,6 +21,7 @@ type rowEmitter struct {
 	nonTemporal bool                  // Stores are non-temporal where they may be.
 	unroll      int                   // The number of vectors in turn.
 	wide        bool                  // Rounds have vectors of 64 bytes.
+	rounds      bool                  // These are rounded to bf16 by an instruction.
 	// Rows of a batch are read a cache line at a time, each in turn: at four places, two
 	// lines at a time take 1.03 to 1.1 times as long from memory (Zen 4).
 	lineByLine bool
@@ -71,6 +72,7 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 		nonTemporal: nonTemporal,
 		unroll:      int(o.Unroll),
 		wide:        o.Wide,
+		rounds:      o.RoundsHalves,
 		fetch:       max(0, o.Prefetch),
 		distance:    o.Ahead,
 		fetching:    n.fetchingSweeps(o),

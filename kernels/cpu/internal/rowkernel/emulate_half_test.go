@@ -23,6 +23,8 @@ func (m *machine) halves(op amd64.Op, o []amd64.Operand, imm, n int) (y lanes) {
 		return packed(low, 8)
 	case amd64.VPMOVDW:
 		return packed(m.vector(o[0], 16), 16)
+	case amd64.VCVTNEPS2BF16:
+		return roundedBF16(m.vector(o[0], 16))
 	case amd64.VCVTPS2PH:
 		x := m.vector(o[0], 2*n)
 		for k := range x {
@@ -38,6 +40,29 @@ func (m *machine) halves(op amd64.Op, o []amd64.Operand, imm, n int) (y lanes) {
 		}
 	}
 	return y
+}
+
+// roundedBF16 are 16 lanes rounded to bf16, to nearest even: a NaN is quiet, and what is
+// denormal is 0.
+func roundedBF16(x lanes) lanes {
+	const (
+		infinite = 0x7f800000
+		least    = 0x00800000
+	)
+	for k, bits := range x {
+		size := bits << 1 >> 1
+		odd := bits >> 16 & 1
+		switch {
+		case size > infinite:
+			bits |= 1 << 22
+		case size < least:
+			bits &= 1 << 31
+		default:
+			bits += 0x7fff + odd
+		}
+		x[k] = bits >> 16
+	}
+	return packed(x, 16)
 }
 
 // packed are the low halves of n lanes, one behind the other.

@@ -249,7 +249,7 @@ func (m *machine) each(op amd64.Op, o []amd64.Operand, n int) (y lanes) {
 			y[k] = -uint32(m.masks[number(o[0].(amd64.Reg))] >> k & 1)
 		}
 		return y
-	case amd64.VPBROADCASTW, amd64.VPMOVZXWD, amd64.VCVTPH2PS, amd64.VPMOVDW, amd64.VCVTPS2PH,
+	case amd64.VPBROADCASTW, amd64.VPMOVZXWD, amd64.VCVTPH2PS, amd64.VPMOVDW, amd64.VCVTPS2PH, amd64.VCVTNEPS2BF16,
 		amd64.VPACKUSDW, amd64.VEXTRACTI128:
 		return m.halves(op, o, imm, n)
 	case amd64.VBROADCASTSS:

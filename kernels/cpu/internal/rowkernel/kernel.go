@@ -98,6 +98,8 @@ type Op struct {
 	Instr *hlo.Instr
 	Out   *Value
 	Args  []*Value
+	// Below says of an exponential that its operand is at most 60, or NaN.
+	Below bool
 }
 
 // A Reduction is a reduction of f32 by one operation, over the elements of each
@@ -141,6 +143,9 @@ type Access struct {
 	// Half is the type of the array, of elements of two bytes, or 0 where
 	// elements have four bytes.
 	Half hlo.DType
+	// Flushes says that denormal elements of a store of bf16 may as well be zeros, and that
+	// nothing else reads the value.
+	Flushes bool
 	// InScratch says that the elements are the value's own in scratch. It is set
 	// before Compile.
 	InScratch bool

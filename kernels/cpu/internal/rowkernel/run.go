@@ -45,6 +45,9 @@ type Options struct {
 	// instructions have such a form. The results are the same, to the bit. The code
 	// needs AVX-512F, DQ and BW.
 	Wide bool
+	// RoundsHalves says that the processor rounds f32 to bf16 by an instruction
+	// (AVX512_BF16).
+	RoundsHalves bool
 	// Memory is what assembling uses again, nil for memory of its own.
 	Memory *Memory
 

@@ -151,6 +151,13 @@ func (n *Kernel) isSmallExp(p *Op) bool {
 		n.isBelowMax(p.Args[0])
 }
 
+// isBelow reports whether an operation is an exponential of f32 whose operand is known to be
+// small.
+func (p *Op) isBelow() bool {
+	return p.Below && p.Instr.Op == hlo.OpExponential &&
+		p.Instr.Shape.DType == hlo.F32
+}
+
 // isBelowMax reports whether a value is the difference of an element and the
 // maximum of its row, so that it is at most 0.
 func (n *Kernel) isBelowMax(v *Value) bool {

@@ -328,7 +328,9 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 		for _, v := range p.kernel.StoreOrder {
 			if !p.kernel.Scalars[v] &&
 				p.kernel.schedule.sweepOf[v] == p.sweep {
-				b.put(p.kernel.Stores[v], b.get(v))
+				if !b.putRounded(v) {
+					b.put(p.kernel.Stores[v], b.get(v))
+				}
 			}
 		}
 	}

@@ -432,3 +432,85 @@ func testReadPlaces(t *testing.T, name string, k *Kernel, places int64) {
 		compareArrays(t, name+", emulated", want, got)
 	}
 }
+
+// Rows that a store rounds to bf16 by an instruction, emulated and, on a processor that has it,
+// run, are those of the operations, but for zeros in place of denormal numbers.
+func TestRoundedStores(t *testing.T) {
+	if err := amd64.Supported(); err != nil {
+		t.Skip(err)
+	}
+	f32 := &hlo.Instr{
+		Op:    hlo.OpParameter,
+		Shape: hlo.Shape{DType: hlo.F32},
+	}
+	for _, op := range []hlo.Opcode{
+		hlo.OpConvert,
+		hlo.OpAbs,
+	} {
+		m := newMaker(5, 80)
+		i := &hlo.Instr{
+			Op:       op,
+			Shape:    hlo.Shape{DType: hlo.BF16},
+			Operands: []*hlo.Instr{f32},
+		}
+		y := m.instr(i, m.load())
+		m.store(y)
+		s := m.Stores[y]
+		s.Half = hlo.BF16
+		s.Flushes = true
+		s.NonTemporal = false
+		testRounded(t, m.Kernel, op)
+	}
+}
+
+// testRounded is TestRoundedStores of a kernel of one operation, of f32 or of bf16.
+func testRounded(t *testing.T, k *Kernel, op hlo.Opcode) {
+	name := string(op)
+	k.Plan()
+	arena := layOut(k)
+	arrays := randomArrays(k)
+	if op != hlo.OpConvert {
+		x := arrays[0]
+		for n := 0; n < len(x); n += 4 {
+			clear(x[n:][:2])
+		}
+	}
+	options := Options{
+		Prefetch: -1,
+		Ahead:    -1,
+		record:   true,
+	}
+	run := func() [][]byte {
+		code, err := k.Compile(options)
+		if err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		got := native(t, code, arrays, arena)
+		flushBF16(got[1])
+		return got
+	}
+	want := run()
+	options.Wide = true
+	options.RoundsHalves = true
+	got, err := emulated(k, options, arrays, arena)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	flushBF16(got[1]) // what is left of a row
+	compareArrays(t, name+", emulated", want, got)
+	if amd64.RoundsHalves() {
+		compareArrays(t, name, want, run())
+	}
+}
+
+// flushBF16 makes zeros of denormal bf16.
+func flushBF16(data []byte) {
+	for n := 0; n < len(data); n += 2 {
+		one := data[n:]
+		x := binary.LittleEndian.Uint16(one)
+		if x&0x7f80 == 0 {
+			x &= 0x8000
+		}
+		binary.LittleEndian.PutUint16(one, x)
+	}
+}
