@@ -12,7 +12,8 @@ import (
 
 // A kernel adds the product of a, some blocks of rows of k terms, and b, k rows
 // of some columns, to c. Strides are bytes; columns of b and c are contiguous.
-// Every four terms it prefetches the line at ahead and advances by step, once for six rows.
+// Every four terms it prefetches the line at ahead and advances by step, once for six rows;
+// kernels that fill a panel do so for each term.
 type kernel func(
 	blocks, k int,
 	a *byte,
@@ -88,6 +89,7 @@ const tallRows = 12
 type family struct {
 	full, masked [6]kernel
 	pairs        [6]pairKernel // full of two panels at once, or nil.
+	fills        [6]kernel     // full that copies rows of b to the panel at mask, or nil.
 	tall         kernel        // One of tallRows rows and two vectors of columns, or nil.
 	lanes        int           // The elements of a vector.
 	bytes        int           // The bytes of an element.
@@ -244,6 +246,7 @@ var i16Narrow = family{
 var f32Wide = family{
 	full:               multiplyF32Wide,
 	pairs:              multiplyF32WidePair,
+	fills:              multiplyF32WideFill,
 	masked:             multiplyF32WideMasked,
 	lanes:              16,
 	bytes:              4,
@@ -260,6 +263,7 @@ var f32Wide = family{
 var f64Wide = family{
 	full:      multiplyF64Wide,
 	pairs:     multiplyF64WidePair,
+	fills:     multiplyF64WideFill,
 	masked:    multiplyF64WideMasked,
 	lanes:     8,
 	bytes:     8,

@@ -112,7 +112,7 @@ func check[T Element](
 	if (m+n+k)%2 == 0 { // pairs of panels, of several slabs and terms
 		x.Caches = Caches{
 			First: 4 << 10, Second: 64 << 10, Panel: 4 << 10,
-			Pairs: true, Fetched: k%4 < 2,
+			Pairs: k%3 > 0, Fetched: k%4 < 2,
 		}
 	}
 	if x.Fresh {

@@ -16,7 +16,7 @@ var heldBy = []struct {
 	emulated bool
 	tests    []string
 }{
-	{`multiply(F32|F64|I32|I16)(Wide|VNNI)?(Masked|Pair)?Rows\d`, true, []string{"TestEveryKernel"}},
+	{`multiply(F32|F64|I32|I16)(Wide|VNNI)?(Masked|Pair|Fill)?Rows\d`, true, []string{"TestEveryKernel"}},
 	{`multiplyQuads(US|SU)(Narrow)?(Masked)?Rows\d`, true, []string{"TestQuadKernels"}},
 	{`multiplyTiles[SU][SU](Low)?`, true, []string{"TestTileKernels"}},
 	{`multiplyTilesBF16(Low)?`, true, []string{"TestBF16Tiles"}},

@@ -170,6 +170,9 @@ func multiplyF32WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b 
 func multiplyF32WidePairRows1(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF32WideFillRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF32WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -177,6 +180,9 @@ func multiplyF32WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b 
 
 //go:noescape
 func multiplyF32WidePairRows2(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF32WideFillRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -188,6 +194,9 @@ func multiplyF32WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b 
 func multiplyF32WidePairRows3(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF32WideFillRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF32WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -195,6 +204,9 @@ func multiplyF32WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b 
 
 //go:noescape
 func multiplyF32WidePairRows4(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF32WideFillRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF32WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -206,6 +218,9 @@ func multiplyF32WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b 
 func multiplyF32WidePairRows5(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF32WideFillRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF32WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -213,6 +228,9 @@ func multiplyF32WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b 
 
 //go:noescape
 func multiplyF32WidePairRows6(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF32WideFillRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -224,6 +242,9 @@ func multiplyF64WideMaskedRows1(blocks int, k int, a *byte, ars int, acs int, b 
 func multiplyF64WidePairRows1(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF64WideFillRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF64WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -231,6 +252,9 @@ func multiplyF64WideMaskedRows2(blocks int, k int, a *byte, ars int, acs int, b 
 
 //go:noescape
 func multiplyF64WidePairRows2(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WideFillRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -242,6 +266,9 @@ func multiplyF64WideMaskedRows3(blocks int, k int, a *byte, ars int, acs int, b 
 func multiplyF64WidePairRows3(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF64WideFillRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF64WideRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -249,6 +276,9 @@ func multiplyF64WideMaskedRows4(blocks int, k int, a *byte, ars int, acs int, b 
 
 //go:noescape
 func multiplyF64WidePairRows4(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WideFillRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyF64WideRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
@@ -260,6 +290,9 @@ func multiplyF64WideMaskedRows5(blocks int, k int, a *byte, ars int, acs int, b 
 func multiplyF64WidePairRows5(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
 
 //go:noescape
+func multiplyF64WideFillRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+
+//go:noescape
 func multiplyF64WideRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
@@ -267,6 +300,9 @@ func multiplyF64WideMaskedRows6(blocks int, k int, a *byte, ars int, acs int, b 
 
 //go:noescape
 func multiplyF64WidePairRows6(blocks int, k int, a *byte, ars int, b *byte, brs int, apart int, c *byte, crs int, ahead uintptr, step int, how int)
+
+//go:noescape
+func multiplyF64WideFillRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 
 //go:noescape
 func multiplyI32WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)

@@ -8541,6 +8541,148 @@ end:
 	VZEROUPPER
 	RET
 
+// func multiplyF32WideFillRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideFillRows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ mask+72(FP), R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z3, Z2, Z0
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z3, Z2, Z0
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z3, Z2, Z0
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z3, Z2, Z0
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z2
+	VFMADD231PS  Z3, Z2, Z0
+	VFMADD231PS  Z4, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+
+stored:
+	IMUL3Q $0x01, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
 // func multiplyF32WideRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·multiplyF32WideRows2(SB), NOSPLIT, $0-104
@@ -9231,6 +9373,171 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideFillRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideFillRows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ mask+72(FP), R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z5, Z4, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z5, Z4, Z2
+	VFMADD231PS  Z6, Z4, Z3
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z5, Z4, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z5, Z4, Z2
+	VFMADD231PS  Z6, Z4, Z3
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z5, Z4, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z5, Z4, Z2
+	VFMADD231PS  Z6, Z4, Z3
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z5, Z4, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z5, Z4, Z2
+	VFMADD231PS  Z6, Z4, Z3
+	ADDQ         R8, AX
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z4
+	VFMADD231PS  Z5, Z4, Z0
+	VFMADD231PS  Z6, Z4, Z1
+	VBROADCASTSS (AX)(DI*1), Z4
+	VFMADD231PS  Z5, Z4, Z2
+	VFMADD231PS  Z6, Z4, Z3
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+
+stored:
+	IMUL3Q $0x02, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -10090,6 +10397,194 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideFillRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideFillRows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ mask+72(FP), R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z7, Z6, Z0
+	VFMADD231PS  Z8, Z6, Z1
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z7, Z6, Z2
+	VFMADD231PS  Z8, Z6, Z3
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z7, Z6, Z4
+	VFMADD231PS  Z8, Z6, Z5
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z7, Z6, Z0
+	VFMADD231PS  Z8, Z6, Z1
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z7, Z6, Z2
+	VFMADD231PS  Z8, Z6, Z3
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z7, Z6, Z4
+	VFMADD231PS  Z8, Z6, Z5
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z7, Z6, Z0
+	VFMADD231PS  Z8, Z6, Z1
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z7, Z6, Z2
+	VFMADD231PS  Z8, Z6, Z3
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z7, Z6, Z4
+	VFMADD231PS  Z8, Z6, Z5
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z7, Z6, Z0
+	VFMADD231PS  Z8, Z6, Z1
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z7, Z6, Z2
+	VFMADD231PS  Z8, Z6, Z3
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z7, Z6, Z4
+	VFMADD231PS  Z8, Z6, Z5
+	ADDQ         R8, AX
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSS (AX), Z6
+	VFMADD231PS  Z7, Z6, Z0
+	VFMADD231PS  Z8, Z6, Z1
+	VBROADCASTSS (AX)(DI*1), Z6
+	VFMADD231PS  Z7, Z6, Z2
+	VFMADD231PS  Z8, Z6, Z3
+	VBROADCASTSS (AX)(DI*2), Z6
+	VFMADD231PS  Z7, Z6, Z4
+	VFMADD231PS  Z8, Z6, Z5
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+
+stored:
+	IMUL3Q $0x03, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -11138,6 +11633,228 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideFillRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideFillRows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ mask+72(FP), R12
+	MOVQ k+8(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z9, Z8, Z0
+	VFMADD231PS  Z10, Z8, Z1
+	VBROADCASTSS (AX)(DI*1), Z8
+	VFMADD231PS  Z9, Z8, Z2
+	VFMADD231PS  Z10, Z8, Z3
+	VBROADCASTSS (AX)(DI*2), Z8
+	VFMADD231PS  Z9, Z8, Z4
+	VFMADD231PS  Z10, Z8, Z5
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z9, Z8, Z6
+	VFMADD231PS  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z9, Z8, Z0
+	VFMADD231PS  Z10, Z8, Z1
+	VBROADCASTSS (AX)(DI*1), Z8
+	VFMADD231PS  Z9, Z8, Z2
+	VFMADD231PS  Z10, Z8, Z3
+	VBROADCASTSS (AX)(DI*2), Z8
+	VFMADD231PS  Z9, Z8, Z4
+	VFMADD231PS  Z10, Z8, Z5
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z9, Z8, Z6
+	VFMADD231PS  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z9, Z8, Z0
+	VFMADD231PS  Z10, Z8, Z1
+	VBROADCASTSS (AX)(DI*1), Z8
+	VFMADD231PS  Z9, Z8, Z2
+	VFMADD231PS  Z10, Z8, Z3
+	VBROADCASTSS (AX)(DI*2), Z8
+	VFMADD231PS  Z9, Z8, Z4
+	VFMADD231PS  Z10, Z8, Z5
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z9, Z8, Z6
+	VFMADD231PS  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z9, Z8, Z0
+	VFMADD231PS  Z10, Z8, Z1
+	VBROADCASTSS (AX)(DI*1), Z8
+	VFMADD231PS  Z9, Z8, Z2
+	VFMADD231PS  Z10, Z8, Z3
+	VBROADCASTSS (AX)(DI*2), Z8
+	VFMADD231PS  Z9, Z8, Z4
+	VFMADD231PS  Z10, Z8, Z5
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z9, Z8, Z6
+	VFMADD231PS  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R14
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R13
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z8
+	VFMADD231PS  Z9, Z8, Z0
+	VFMADD231PS  Z10, Z8, Z1
+	VBROADCASTSS (AX)(DI*1), Z8
+	VFMADD231PS  Z9, Z8, Z2
+	VFMADD231PS  Z10, Z8, Z3
+	VBROADCASTSS (AX)(DI*2), Z8
+	VFMADD231PS  Z9, Z8, Z4
+	VFMADD231PS  Z10, Z8, Z5
+	VBROADCASTSS (R11), Z8
+	VFMADD231PS  Z9, Z8, Z6
+	VFMADD231PS  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+
+stored:
+	IMUL3Q $0x04, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -12344,6 +13061,251 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF32WideFillRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideFillRows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ mask+72(FP), R12
+	MOVQ k+8(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z11, Z10, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (AX)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z2
+	VFMADD231PS  Z12, Z10, Z3
+	VBROADCASTSS (AX)(DI*2), Z10
+	VFMADD231PS  Z11, Z10, Z4
+	VFMADD231PS  Z12, Z10, Z5
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z11, Z10, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z8
+	VFMADD231PS  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z11, Z10, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (AX)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z2
+	VFMADD231PS  Z12, Z10, Z3
+	VBROADCASTSS (AX)(DI*2), Z10
+	VFMADD231PS  Z11, Z10, Z4
+	VFMADD231PS  Z12, Z10, Z5
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z11, Z10, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z8
+	VFMADD231PS  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z11, Z10, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (AX)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z2
+	VFMADD231PS  Z12, Z10, Z3
+	VBROADCASTSS (AX)(DI*2), Z10
+	VFMADD231PS  Z11, Z10, Z4
+	VFMADD231PS  Z12, Z10, Z5
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z11, Z10, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z8
+	VFMADD231PS  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z11, Z10, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (AX)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z2
+	VFMADD231PS  Z12, Z10, Z3
+	VBROADCASTSS (AX)(DI*2), Z10
+	VFMADD231PS  Z11, Z10, Z4
+	VFMADD231PS  Z12, Z10, Z5
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z11, Z10, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z8
+	VFMADD231PS  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R14
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R13
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z10
+	VFMADD231PS  Z11, Z10, Z0
+	VFMADD231PS  Z12, Z10, Z1
+	VBROADCASTSS (AX)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z2
+	VFMADD231PS  Z12, Z10, Z3
+	VBROADCASTSS (AX)(DI*2), Z10
+	VFMADD231PS  Z11, Z10, Z4
+	VFMADD231PS  Z12, Z10, Z5
+	VBROADCASTSS (R11), Z10
+	VFMADD231PS  Z11, Z10, Z6
+	VFMADD231PS  Z12, Z10, Z7
+	VBROADCASTSS (R11)(DI*1), Z10
+	VFMADD231PS  Z11, Z10, Z8
+	VFMADD231PS  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+
+stored:
+	IMUL3Q $0x05, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -13765,6 +14727,291 @@ end:
 	VZEROUPPER
 	RET
 
+// func multiplyF32WideFillRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF32WideFillRows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   how+96(FP), R9
+	ANDQ   $0x02, R9
+	JNZ    begin
+
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ mask+72(FP), R12
+	MOVQ k+8(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VFMADD231PS  Z14, Z12, Z1
+	VBROADCASTSS (AX)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VFMADD231PS  Z14, Z12, Z3
+	VBROADCASTSS (AX)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VFMADD231PS  Z14, Z12, Z5
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VFMADD231PS  Z14, Z12, Z7
+	VBROADCASTSS (R11)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z8
+	VFMADD231PS  Z14, Z12, Z9
+	VBROADCASTSS (R11)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z10
+	VFMADD231PS  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VFMADD231PS  Z14, Z12, Z1
+	VBROADCASTSS (AX)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VFMADD231PS  Z14, Z12, Z3
+	VBROADCASTSS (AX)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VFMADD231PS  Z14, Z12, Z5
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VFMADD231PS  Z14, Z12, Z7
+	VBROADCASTSS (R11)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z8
+	VFMADD231PS  Z14, Z12, Z9
+	VBROADCASTSS (R11)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z10
+	VFMADD231PS  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VFMADD231PS  Z14, Z12, Z1
+	VBROADCASTSS (AX)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VFMADD231PS  Z14, Z12, Z3
+	VBROADCASTSS (AX)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VFMADD231PS  Z14, Z12, Z5
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VFMADD231PS  Z14, Z12, Z7
+	VBROADCASTSS (R11)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z8
+	VFMADD231PS  Z14, Z12, Z9
+	VBROADCASTSS (R11)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z10
+	VFMADD231PS  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VFMADD231PS  Z14, Z12, Z1
+	VBROADCASTSS (AX)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VFMADD231PS  Z14, Z12, Z3
+	VBROADCASTSS (AX)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VFMADD231PS  Z14, Z12, Z5
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VFMADD231PS  Z14, Z12, Z7
+	VBROADCASTSS (R11)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z8
+	VFMADD231PS  Z14, Z12, Z9
+	VBROADCASTSS (R11)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z10
+	VFMADD231PS  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R14
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R13
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSS (AX), Z12
+	VFMADD231PS  Z13, Z12, Z0
+	VFMADD231PS  Z14, Z12, Z1
+	VBROADCASTSS (AX)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z2
+	VFMADD231PS  Z14, Z12, Z3
+	VBROADCASTSS (AX)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z4
+	VFMADD231PS  Z14, Z12, Z5
+	VBROADCASTSS (R11), Z12
+	VFMADD231PS  Z13, Z12, Z6
+	VFMADD231PS  Z14, Z12, Z7
+	VBROADCASTSS (R11)(DI*1), Z12
+	VFMADD231PS  Z13, Z12, Z8
+	VFMADD231PS  Z14, Z12, Z9
+	VBROADCASTSS (R11)(DI*2), Z12
+	VFMADD231PS  Z13, Z12, Z10
+	VFMADD231PS  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+	VMOVNTPS Z10, (R8)(DI*2)
+	VMOVNTPS Z11, 64(R8)(DI*2)
+
+stored:
+	IMUL3Q $0x06, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
 // func multiplyF64WideRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·multiplyF64WideRows1(SB), NOSPLIT, $0-104
@@ -14209,6 +15456,148 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideFillRows1(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideFillRows1(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), DI
+	ANDQ    $0x01, DI
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ mask+72(FP), R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z2
+	VFMADD231PD  Z3, Z2, Z0
+	VFMADD231PD  Z4, Z2, Z1
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z2
+	VFMADD231PD  Z3, Z2, Z0
+	VFMADD231PD  Z4, Z2, Z1
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z2
+	VFMADD231PD  Z3, Z2, Z0
+	VFMADD231PD  Z4, Z2, Z1
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z2
+	VFMADD231PD  Z3, Z2, Z0
+	VFMADD231PD  Z4, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z3
+	VMOVUPS      64(R9), Z4
+	ADDQ         R10, R9
+	VMOVUPS      Z3, (R11)
+	VMOVUPS      Z4, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z2
+	VFMADD231PD  Z3, Z2, Z0
+	VFMADD231PD  Z4, Z2, Z1
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x01, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+
+stored:
+	IMUL3Q $0x01, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -14782,6 +16171,171 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideFillRows2(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideFillRows2(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ mask+72(FP), R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z4
+	VFMADD231PD  Z5, Z4, Z0
+	VFMADD231PD  Z6, Z4, Z1
+	VBROADCASTSD (AX)(DI*1), Z4
+	VFMADD231PD  Z5, Z4, Z2
+	VFMADD231PD  Z6, Z4, Z3
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z4
+	VFMADD231PD  Z5, Z4, Z0
+	VFMADD231PD  Z6, Z4, Z1
+	VBROADCASTSD (AX)(DI*1), Z4
+	VFMADD231PD  Z5, Z4, Z2
+	VFMADD231PD  Z6, Z4, Z3
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z4
+	VFMADD231PD  Z5, Z4, Z0
+	VFMADD231PD  Z6, Z4, Z1
+	VBROADCASTSD (AX)(DI*1), Z4
+	VFMADD231PD  Z5, Z4, Z2
+	VFMADD231PD  Z6, Z4, Z3
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z4
+	VFMADD231PD  Z5, Z4, Z0
+	VFMADD231PD  Z6, Z4, Z1
+	VBROADCASTSD (AX)(DI*1), Z4
+	VFMADD231PD  Z5, Z4, Z2
+	VFMADD231PD  Z6, Z4, Z3
+	ADDQ         R8, AX
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z5
+	VMOVUPS      64(R9), Z6
+	ADDQ         R10, R9
+	VMOVUPS      Z5, (R11)
+	VMOVUPS      Z6, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z4
+	VFMADD231PD  Z5, Z4, Z0
+	VFMADD231PD  Z6, Z4, Z1
+	VBROADCASTSD (AX)(DI*1), Z4
+	VFMADD231PD  Z5, Z4, Z2
+	VFMADD231PD  Z6, Z4, Z3
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x02, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+
+stored:
+	IMUL3Q $0x02, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -15473,6 +17027,194 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideFillRows3(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideFillRows3(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x01, R8
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	MOVQ mask+72(FP), R11
+	MOVQ k+8(FP), R12
+	MOVQ R12, R13
+	SHRQ $0x02, R13
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z6
+	VFMADD231PD  Z7, Z6, Z0
+	VFMADD231PD  Z8, Z6, Z1
+	VBROADCASTSD (AX)(DI*1), Z6
+	VFMADD231PD  Z7, Z6, Z2
+	VFMADD231PD  Z8, Z6, Z3
+	VBROADCASTSD (AX)(DI*2), Z6
+	VFMADD231PD  Z7, Z6, Z4
+	VFMADD231PD  Z8, Z6, Z5
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z6
+	VFMADD231PD  Z7, Z6, Z0
+	VFMADD231PD  Z8, Z6, Z1
+	VBROADCASTSD (AX)(DI*1), Z6
+	VFMADD231PD  Z7, Z6, Z2
+	VFMADD231PD  Z8, Z6, Z3
+	VBROADCASTSD (AX)(DI*2), Z6
+	VFMADD231PD  Z7, Z6, Z4
+	VFMADD231PD  Z8, Z6, Z5
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z6
+	VFMADD231PD  Z7, Z6, Z0
+	VFMADD231PD  Z8, Z6, Z1
+	VBROADCASTSD (AX)(DI*1), Z6
+	VFMADD231PD  Z7, Z6, Z2
+	VFMADD231PD  Z8, Z6, Z3
+	VBROADCASTSD (AX)(DI*2), Z6
+	VFMADD231PD  Z7, Z6, Z4
+	VFMADD231PD  Z8, Z6, Z5
+	ADDQ         R8, AX
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z6
+	VFMADD231PD  Z7, Z6, Z0
+	VFMADD231PD  Z8, Z6, Z1
+	VBROADCASTSD (AX)(DI*1), Z6
+	VFMADD231PD  Z7, Z6, Z2
+	VFMADD231PD  Z8, Z6, Z3
+	VBROADCASTSD (AX)(DI*2), Z6
+	VFMADD231PD  Z7, Z6, Z4
+	VFMADD231PD  Z8, Z6, Z5
+	ADDQ         R8, AX
+	DECQ         R13
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R12
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z7
+	VMOVUPS      64(R9), Z8
+	ADDQ         R10, R9
+	VMOVUPS      Z7, (R11)
+	VMOVUPS      Z8, 64(R11)
+	ADDQ         $0x80, R11
+	VBROADCASTSD (AX), Z6
+	VFMADD231PD  Z7, Z6, Z0
+	VFMADD231PD  Z8, Z6, Z1
+	VBROADCASTSD (AX)(DI*1), Z6
+	VFMADD231PD  Z7, Z6, Z2
+	VFMADD231PD  Z8, Z6, Z3
+	VBROADCASTSD (AX)(DI*2), Z6
+	VFMADD231PD  Z7, Z6, Z4
+	VFMADD231PD  Z8, Z6, Z5
+	ADDQ         R8, AX
+	DECQ         R12
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x03, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	MOVQ    how+96(FP), R8
+	ANDQ    $0x02, R8
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+
+stored:
+	IMUL3Q $0x03, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -16313,6 +18055,228 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideFillRows4(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideFillRows4(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ mask+72(FP), R12
+	MOVQ k+8(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z8
+	VFMADD231PD  Z9, Z8, Z0
+	VFMADD231PD  Z10, Z8, Z1
+	VBROADCASTSD (AX)(DI*1), Z8
+	VFMADD231PD  Z9, Z8, Z2
+	VFMADD231PD  Z10, Z8, Z3
+	VBROADCASTSD (AX)(DI*2), Z8
+	VFMADD231PD  Z9, Z8, Z4
+	VFMADD231PD  Z10, Z8, Z5
+	VBROADCASTSD (R11), Z8
+	VFMADD231PD  Z9, Z8, Z6
+	VFMADD231PD  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z8
+	VFMADD231PD  Z9, Z8, Z0
+	VFMADD231PD  Z10, Z8, Z1
+	VBROADCASTSD (AX)(DI*1), Z8
+	VFMADD231PD  Z9, Z8, Z2
+	VFMADD231PD  Z10, Z8, Z3
+	VBROADCASTSD (AX)(DI*2), Z8
+	VFMADD231PD  Z9, Z8, Z4
+	VFMADD231PD  Z10, Z8, Z5
+	VBROADCASTSD (R11), Z8
+	VFMADD231PD  Z9, Z8, Z6
+	VFMADD231PD  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z8
+	VFMADD231PD  Z9, Z8, Z0
+	VFMADD231PD  Z10, Z8, Z1
+	VBROADCASTSD (AX)(DI*1), Z8
+	VFMADD231PD  Z9, Z8, Z2
+	VFMADD231PD  Z10, Z8, Z3
+	VBROADCASTSD (AX)(DI*2), Z8
+	VFMADD231PD  Z9, Z8, Z4
+	VFMADD231PD  Z10, Z8, Z5
+	VBROADCASTSD (R11), Z8
+	VFMADD231PD  Z9, Z8, Z6
+	VFMADD231PD  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z8
+	VFMADD231PD  Z9, Z8, Z0
+	VFMADD231PD  Z10, Z8, Z1
+	VBROADCASTSD (AX)(DI*1), Z8
+	VFMADD231PD  Z9, Z8, Z2
+	VFMADD231PD  Z10, Z8, Z3
+	VBROADCASTSD (AX)(DI*2), Z8
+	VFMADD231PD  Z9, Z8, Z4
+	VFMADD231PD  Z10, Z8, Z5
+	VBROADCASTSD (R11), Z8
+	VFMADD231PD  Z9, Z8, Z6
+	VFMADD231PD  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R14
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R13
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z9
+	VMOVUPS      64(R9), Z10
+	ADDQ         R10, R9
+	VMOVUPS      Z9, (R12)
+	VMOVUPS      Z10, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z8
+	VFMADD231PD  Z9, Z8, Z0
+	VFMADD231PD  Z10, Z8, Z1
+	VBROADCASTSD (AX)(DI*1), Z8
+	VFMADD231PD  Z9, Z8, Z2
+	VFMADD231PD  Z10, Z8, Z3
+	VBROADCASTSD (AX)(DI*2), Z8
+	VFMADD231PD  Z9, Z8, Z4
+	VFMADD231PD  Z10, Z8, Z5
+	VBROADCASTSD (R11), Z8
+	VFMADD231PD  Z9, Z8, Z6
+	VFMADD231PD  Z10, Z8, Z7
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x04, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+
+stored:
+	IMUL3Q $0x04, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -17271,6 +19235,251 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideFillRows5(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideFillRows5(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	MOVQ   how+96(FP), DI
+	ANDQ   $0x02, DI
+	JNZ    begin
+
+next:
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ mask+72(FP), R12
+	MOVQ k+8(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z10
+	VFMADD231PD  Z11, Z10, Z0
+	VFMADD231PD  Z12, Z10, Z1
+	VBROADCASTSD (AX)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z2
+	VFMADD231PD  Z12, Z10, Z3
+	VBROADCASTSD (AX)(DI*2), Z10
+	VFMADD231PD  Z11, Z10, Z4
+	VFMADD231PD  Z12, Z10, Z5
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z11, Z10, Z6
+	VFMADD231PD  Z12, Z10, Z7
+	VBROADCASTSD (R11)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z8
+	VFMADD231PD  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z10
+	VFMADD231PD  Z11, Z10, Z0
+	VFMADD231PD  Z12, Z10, Z1
+	VBROADCASTSD (AX)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z2
+	VFMADD231PD  Z12, Z10, Z3
+	VBROADCASTSD (AX)(DI*2), Z10
+	VFMADD231PD  Z11, Z10, Z4
+	VFMADD231PD  Z12, Z10, Z5
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z11, Z10, Z6
+	VFMADD231PD  Z12, Z10, Z7
+	VBROADCASTSD (R11)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z8
+	VFMADD231PD  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z10
+	VFMADD231PD  Z11, Z10, Z0
+	VFMADD231PD  Z12, Z10, Z1
+	VBROADCASTSD (AX)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z2
+	VFMADD231PD  Z12, Z10, Z3
+	VBROADCASTSD (AX)(DI*2), Z10
+	VFMADD231PD  Z11, Z10, Z4
+	VFMADD231PD  Z12, Z10, Z5
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z11, Z10, Z6
+	VFMADD231PD  Z12, Z10, Z7
+	VBROADCASTSD (R11)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z8
+	VFMADD231PD  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z10
+	VFMADD231PD  Z11, Z10, Z0
+	VFMADD231PD  Z12, Z10, Z1
+	VBROADCASTSD (AX)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z2
+	VFMADD231PD  Z12, Z10, Z3
+	VBROADCASTSD (AX)(DI*2), Z10
+	VFMADD231PD  Z11, Z10, Z4
+	VFMADD231PD  Z12, Z10, Z5
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z11, Z10, Z6
+	VFMADD231PD  Z12, Z10, Z7
+	VBROADCASTSD (R11)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z8
+	VFMADD231PD  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R14
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R13
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z11
+	VMOVUPS      64(R9), Z12
+	ADDQ         R10, R9
+	VMOVUPS      Z11, (R12)
+	VMOVUPS      Z12, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z10
+	VFMADD231PD  Z11, Z10, Z0
+	VFMADD231PD  Z12, Z10, Z1
+	VBROADCASTSD (AX)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z2
+	VFMADD231PD  Z12, Z10, Z3
+	VBROADCASTSD (AX)(DI*2), Z10
+	VFMADD231PD  Z11, Z10, Z4
+	VFMADD231PD  Z12, Z10, Z5
+	VBROADCASTSD (R11), Z10
+	VFMADD231PD  Z11, Z10, Z6
+	VFMADD231PD  Z12, Z10, Z7
+	VBROADCASTSD (R11)(DI*1), Z10
+	VFMADD231PD  Z11, Z10, Z8
+	VFMADD231PD  Z12, Z10, Z9
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x05, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+
+stored:
+	IMUL3Q $0x05, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end
@@ -18393,6 +20602,291 @@ stored:
 	DECQ   SI
 	JNZ    block
 	MOVQ   how+88(FP), AX
+	ANDQ   $0x02, AX
+	JNZ    fence
+	JMP    end
+
+fence:
+	SFENCE
+
+end:
+	VZEROUPPER
+	RET
+
+// func multiplyF64WideFillRows6(blocks int, k int, a *byte, ars int, acs int, b *byte, brs int, c *byte, crs int, mask *byte, ahead uintptr, step int, how int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·multiplyF64WideFillRows6(SB), NOSPLIT, $0-104
+	MOVQ a+16(FP), AX
+	MOVQ c+56(FP), CX
+	MOVQ ahead+80(FP), DX
+	MOVQ step+88(FP), BX
+	MOVQ blocks+0(FP), SI
+
+block:
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x01, R9
+	JNZ     fresh
+	VMOVUPS (CX), Z0
+	VMOVUPS 64(CX), Z1
+	VMOVUPS (CX)(DI*1), Z2
+	VMOVUPS 64(CX)(DI*1), Z3
+	VMOVUPS (CX)(DI*2), Z4
+	VMOVUPS 64(CX)(DI*2), Z5
+	VMOVUPS (R8), Z6
+	VMOVUPS 64(R8), Z7
+	VMOVUPS (R8)(DI*1), Z8
+	VMOVUPS 64(R8)(DI*1), Z9
+	VMOVUPS (R8)(DI*2), Z10
+	VMOVUPS 64(R8)(DI*2), Z11
+	JMP     next
+
+fresh:
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   how+96(FP), R9
+	ANDQ   $0x02, R9
+	JNZ    begin
+
+next:
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+	LEAQ       (R8)(DI*2), R8
+	ADDQ       DI, R8
+	PREFETCHT0 (R8)
+	PREFETCHT0 64(R8)
+	PREFETCHT0 (R8)(DI*1)
+	PREFETCHT0 64(R8)(DI*1)
+	PREFETCHT0 (R8)(DI*2)
+	PREFETCHT0 64(R8)(DI*2)
+
+begin:
+	MOVQ ars+24(FP), DI
+	MOVQ acs+32(FP), R8
+	MOVQ b+40(FP), R9
+	MOVQ brs+48(FP), R10
+	LEAQ (AX)(DI*2), R11
+	ADDQ DI, R11
+	MOVQ mask+72(FP), R12
+	MOVQ k+8(FP), R13
+	MOVQ R13, R14
+	SHRQ $0x02, R14
+	JZ   rest
+
+turn:
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z12
+	VFMADD231PD  Z13, Z12, Z0
+	VFMADD231PD  Z14, Z12, Z1
+	VBROADCASTSD (AX)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z2
+	VFMADD231PD  Z14, Z12, Z3
+	VBROADCASTSD (AX)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z4
+	VFMADD231PD  Z14, Z12, Z5
+	VBROADCASTSD (R11), Z12
+	VFMADD231PD  Z13, Z12, Z6
+	VFMADD231PD  Z14, Z12, Z7
+	VBROADCASTSD (R11)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z8
+	VFMADD231PD  Z14, Z12, Z9
+	VBROADCASTSD (R11)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z10
+	VFMADD231PD  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z12
+	VFMADD231PD  Z13, Z12, Z0
+	VFMADD231PD  Z14, Z12, Z1
+	VBROADCASTSD (AX)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z2
+	VFMADD231PD  Z14, Z12, Z3
+	VBROADCASTSD (AX)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z4
+	VFMADD231PD  Z14, Z12, Z5
+	VBROADCASTSD (R11), Z12
+	VFMADD231PD  Z13, Z12, Z6
+	VFMADD231PD  Z14, Z12, Z7
+	VBROADCASTSD (R11)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z8
+	VFMADD231PD  Z14, Z12, Z9
+	VBROADCASTSD (R11)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z10
+	VFMADD231PD  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z12
+	VFMADD231PD  Z13, Z12, Z0
+	VFMADD231PD  Z14, Z12, Z1
+	VBROADCASTSD (AX)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z2
+	VFMADD231PD  Z14, Z12, Z3
+	VBROADCASTSD (AX)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z4
+	VFMADD231PD  Z14, Z12, Z5
+	VBROADCASTSD (R11), Z12
+	VFMADD231PD  Z13, Z12, Z6
+	VFMADD231PD  Z14, Z12, Z7
+	VBROADCASTSD (R11)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z8
+	VFMADD231PD  Z14, Z12, Z9
+	VBROADCASTSD (R11)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z10
+	VFMADD231PD  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	PREFETCHT1   (DX)
+	ADDQ         BX, DX
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z12
+	VFMADD231PD  Z13, Z12, Z0
+	VFMADD231PD  Z14, Z12, Z1
+	VBROADCASTSD (AX)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z2
+	VFMADD231PD  Z14, Z12, Z3
+	VBROADCASTSD (AX)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z4
+	VFMADD231PD  Z14, Z12, Z5
+	VBROADCASTSD (R11), Z12
+	VFMADD231PD  Z13, Z12, Z6
+	VFMADD231PD  Z14, Z12, Z7
+	VBROADCASTSD (R11)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z8
+	VFMADD231PD  Z14, Z12, Z9
+	VBROADCASTSD (R11)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z10
+	VFMADD231PD  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R14
+	JNZ          turn
+
+rest:
+	ANDQ $0x03, R13
+	JZ   done
+
+one:
+	VMOVUPS      (R9), Z13
+	VMOVUPS      64(R9), Z14
+	ADDQ         R10, R9
+	VMOVUPS      Z13, (R12)
+	VMOVUPS      Z14, 64(R12)
+	ADDQ         $0x80, R12
+	VBROADCASTSD (AX), Z12
+	VFMADD231PD  Z13, Z12, Z0
+	VFMADD231PD  Z14, Z12, Z1
+	VBROADCASTSD (AX)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z2
+	VFMADD231PD  Z14, Z12, Z3
+	VBROADCASTSD (AX)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z4
+	VFMADD231PD  Z14, Z12, Z5
+	VBROADCASTSD (R11), Z12
+	VFMADD231PD  Z13, Z12, Z6
+	VFMADD231PD  Z14, Z12, Z7
+	VBROADCASTSD (R11)(DI*1), Z12
+	VFMADD231PD  Z13, Z12, Z8
+	VFMADD231PD  Z14, Z12, Z9
+	VBROADCASTSD (R11)(DI*2), Z12
+	VFMADD231PD  Z13, Z12, Z10
+	VFMADD231PD  Z14, Z12, Z11
+	ADDQ         R8, AX
+	ADDQ         R8, R11
+	DECQ         R13
+	JNZ          one
+
+done:
+	MOVQ    k+8(FP), R9
+	IMULQ   R8, R9
+	SUBQ    R9, AX
+	IMUL3Q  $0x06, DI, DI
+	ADDQ    DI, AX
+	MOVQ    crs+64(FP), DI
+	LEAQ    (CX)(DI*2), R8
+	ADDQ    DI, R8
+	MOVQ    how+96(FP), R9
+	ANDQ    $0x02, R9
+	JNZ     past
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, (CX)(DI*1)
+	VMOVUPS Z3, 64(CX)(DI*1)
+	VMOVUPS Z4, (CX)(DI*2)
+	VMOVUPS Z5, 64(CX)(DI*2)
+	VMOVUPS Z6, (R8)
+	VMOVUPS Z7, 64(R8)
+	VMOVUPS Z8, (R8)(DI*1)
+	VMOVUPS Z9, 64(R8)(DI*1)
+	VMOVUPS Z10, (R8)(DI*2)
+	VMOVUPS Z11, 64(R8)(DI*2)
+	JMP     stored
+
+past:
+	VMOVNTPS Z0, (CX)
+	VMOVNTPS Z1, 64(CX)
+	VMOVNTPS Z2, (CX)(DI*1)
+	VMOVNTPS Z3, 64(CX)(DI*1)
+	VMOVNTPS Z4, (CX)(DI*2)
+	VMOVNTPS Z5, 64(CX)(DI*2)
+	VMOVNTPS Z6, (R8)
+	VMOVNTPS Z7, 64(R8)
+	VMOVNTPS Z8, (R8)(DI*1)
+	VMOVNTPS Z9, 64(R8)(DI*1)
+	VMOVNTPS Z10, (R8)(DI*2)
+	VMOVNTPS Z11, 64(R8)(DI*2)
+
+stored:
+	IMUL3Q $0x06, DI, DI
+	ADDQ   DI, CX
+	DECQ   SI
+	JNZ    block
+	MOVQ   how+96(FP), AX
 	ANDQ   $0x02, AX
 	JNZ    fence
 	JMP    end

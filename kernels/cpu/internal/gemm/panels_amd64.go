@@ -264,8 +264,11 @@ type product struct {
 	a, b, c byteMatrix
 	m, n, k int
 	// The bytes between panels of b, 0 where it is not panels.
-	apart   int
-	flags   int // The argument how of kernels: freshFlag or 0.
+	apart int
+	flags int // The argument how of kernels: freshFlag or 0.
+	// Where the next block of rows fills the panel that it is given: the rows of b that it
+	// multiplies by.
+	source  byteMatrix
 	packing Packing
 	caches  Caches
 	beside  int        // The bytes between the panels of a pair.
@@ -506,15 +509,18 @@ func (p *product) block(i, j, t int) {
 				panel.p, n*p.terms*panel.row,
 			)
 		}
-		if i == 0 {
+		fills := p.fillsPanels(columns)
+		if i == 0 && !fills {
 			p.packTerms(panel, j, t, terms, columns)
 		}
+		// A panel that one slab is multiplied by is read as soon as it is filled, and never again.
+		once := fills && p.m <= p.rows
 		p.prefetches[0] = p.nextPanels(
 			i, j+each, t, begin, end, n+panelGroup,
 		)
 		width := 0
 		for k := 0; k < columns; k += width {
-			if k > 0 {
+			if k > 0 && !once {
 				panel.p = unsafe.Add(
 					panel.p, width/p.width()*p.panel(),
 				)
@@ -523,6 +529,9 @@ func (p *product) block(i, j, t int) {
 			from := p.right(t, j+k)
 			p.beside = cmp.Or(p.apart, p.width()*p.bytes)
 			if p.packsPanel(from, min(width, p.width())) {
+				if fills && i == 0 {
+					p.source = from
+				}
 				from = panel
 				p.beside = p.panel()
 			}
@@ -539,6 +548,35 @@ func (p *product) block(i, j, t int) {
 			)
 		}
 	}
+}
+
+// fillsPanels reports whether the first block of rows packs panels of some columns of b while
+// it multiplies: a copy by itself has nothing to do while it waits for lines.
+func (p *product) fillsPanels(columns int) bool {
+	return p.fills[0] != nil &&
+		p.isDeep(p.caches) && !p.caches.Pairs &&
+		p.weights == nil && p.apart == 0 &&
+		p.b.col == p.bytes && columns%p.width() == 0
+}
+
+// fill multiplies the first block of rows by b where it lies, and packs it.
+func (p *product) fill(c, a, b byteMatrix, rows, k int) {
+	from := p.source
+	p.source = byteMatrix{}
+	soon, step := uintptr(from.p), 0
+	for x := range p.prefetches {
+		f := &p.prefetches[x]
+		if k >= 4 && p.more(f) {
+			soon, step, _ = f.take(k)
+			break
+		}
+	}
+	p.fills[rows-1](
+		1, k, a.first(), a.row, a.col,
+		from.first(), from.row,
+		c.first(), c.row, b.first(),
+		soon, step, p.flags,
+	)
 }
 
 // stripWidth is how many of some columns of b are multiplied at once: two panels where kernels
@@ -826,6 +864,16 @@ func dividedRows(m int) (rows, more int) {
 // strip multiplies by one panel or a pair, in blocks of rows as equal as can be.
 func (p *product) strip(c, a, b byteMatrix, m, n, k int) {
 	rows, more := dividedRows(m)
+	if p.source.p != nil {
+		first := rows + min(more, 1)
+		p.fill(c, a, b, first, k)
+		if m -= first; m == 0 {
+			return
+		}
+		c = c.at(first, 0)
+		a = a.at(first, 0)
+		more = max(0, more-1)
+	}
 	if more > 0 {
 		p.blocks(c, a, b, more, rows+1, n, k)
 		if m -= more * (rows + 1); m == 0 {

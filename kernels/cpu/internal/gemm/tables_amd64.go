@@ -103,6 +103,15 @@ var multiplyF32WidePair = [6]pairKernel{
 	multiplyF32WidePairRows6,
 }
 
+var multiplyF32WideFill = [6]kernel{
+	multiplyF32WideFillRows1,
+	multiplyF32WideFillRows2,
+	multiplyF32WideFillRows3,
+	multiplyF32WideFillRows4,
+	multiplyF32WideFillRows5,
+	multiplyF32WideFillRows6,
+}
+
 var multiplyF64Wide = [6]kernel{
 	multiplyF64WideRows1,
 	multiplyF64WideRows2,
@@ -128,6 +137,15 @@ var multiplyF64WidePair = [6]pairKernel{
 	multiplyF64WidePairRows4,
 	multiplyF64WidePairRows5,
 	multiplyF64WidePairRows6,
+}
+
+var multiplyF64WideFill = [6]kernel{
+	multiplyF64WideFillRows1,
+	multiplyF64WideFillRows2,
+	multiplyF64WideFillRows3,
+	multiplyF64WideFillRows4,
+	multiplyF64WideFillRows5,
+	multiplyF64WideFillRows6,
 }
 
 var multiplyI32Wide = [6]kernel{

@@ -32,6 +32,9 @@ func widePanels[T Element](t *testing.T, f family) {
 		if f.pairs[r] != nil {
 			f.pairs[r] = plainPairKernel[T](r+1, f.width())
 		}
+		if f.fills[r] != nil {
+			f.fills[r] = plainFillKernel[T](r+1, f.width())
+		}
 	}
 	r := rand.New(rand.NewPCG(2, 1))
 	for range 200 {
@@ -54,7 +57,7 @@ func widePanels[T Element](t *testing.T, f family) {
 		if r.IntN(2) == 0 { // several slabs, terms and pairs of panels
 			x.Caches = Caches{
 				First: 4 << 10, Second: 64 << 10, Panel: 4 << 10,
-				Pairs: true, Fetched: r.IntN(2) == 0,
+				Pairs: r.IntN(2) == 0, Fetched: r.IntN(2) == 0,
 			}
 		}
 		if x.Fresh {
@@ -118,6 +121,29 @@ func plainPairKernel[T Element](rows, columns int) pairKernel {
 		b = (*byte)(unsafe.Add(unsafe.Pointer(b), apart))
 		c = (*byte)(unsafe.Add(unsafe.Pointer(c), columns*size))
 		one(blocks, k, a, ars, size, b, brs, c, crs, nil, 0, 0, how)
+	}
+}
+
+// plainFillKernel is a kernel in Go of so many rows that fills a panel of some columns.
+func plainFillKernel[T Element](rows, columns int) kernel {
+	one := plainKernel[T](rows, func(*byte) int { return columns })
+	return func(
+		blocks, k int,
+		a *byte,
+		ars, acs int,
+		b *byte,
+		brs int,
+		c *byte,
+		crs int,
+		panel *byte,
+		_ uintptr,
+		_, how int,
+	) {
+		one(blocks, k, a, ars, acs, b, brs, c, crs, nil, 0, 0, how)
+		row := columns * int(unsafe.Sizeof(*new(T)))
+		for p := range k {
+			copyBytes(unsafe.Add(unsafe.Pointer(panel), p*row), unsafe.Add(unsafe.Pointer(b), p*brs), row)
+		}
 	}
 }
 

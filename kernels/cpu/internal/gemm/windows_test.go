@@ -74,6 +74,9 @@ func testWindows[T float32 | float64](t *testing.T, w *Windows, elements, row, n
 				A: Dense(matrixOf(data, w, row), k), B: Dense(right, n), C: Dense(make([]T, m*n), n),
 				M: m, N: n, K: k - first, Fresh: true, Packing: packing,
 			}
+			if first > 0 { // panels are filled by the first block of rows
+				x.Caches = Caches{First: 4 << 10, Second: 64 << 10, Panel: 4 << 10}
+			}
 			y := x
 			y.A, y.C, y.Windows = Matrix[T]{data, row, 1}, Dense(make([]T, m*n), n), w
 			if first > 0 {

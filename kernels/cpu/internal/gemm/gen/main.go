@@ -40,6 +40,9 @@ func main() {
 			if f.pairs {
 				panel{family: f, rows: rows, vecs: 4, pair: true}.emit()
 			}
+			if f.fills {
+				panel{family: f, rows: rows, vecs: 2, fill: true}.emit()
+			}
 		}
 		if f.tall > 0 {
 			panel{family: f, rows: f.tall, vecs: 2}.emit()

@@ -26,6 +26,8 @@ type family struct {
 	past bool
 	// Kernels of two panels at once (pair.go).
 	pairs bool
+	// Kernels that copy the rows of b to a panel, too (fill.go).
+	fills bool
 	// Loads an element to all lanes of a vector.
 	broadcast func(m, v Op)
 	// Adds x·y to acc. It may overwrite spare.
@@ -62,12 +64,12 @@ var families = []family{
 	{name: "I32", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyLanes},
 	{name: "I16", bits: 32, rows: 6, broadcast: broadcastLane, mac: multiplyPairs},
 	{
-		name: "F32Wide", past: true, bits: 32, rows: 6, wide: true, pairs: true,
+		name: "F32Wide", past: true, bits: 32, rows: 6, wide: true, pairs: true, fills: true,
 		broadcast: broadcastSingle,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PS(y, x, acc) },
 	},
 	{
-		name: "F64Wide", past: true, bits: 64, rows: 6, wide: true, pairs: true,
+		name: "F64Wide", past: true, bits: 64, rows: 6, wide: true, pairs: true, fills: true,
 		broadcast: broadcastDouble,
 		mac:       func(x, y, acc, _ reg.Register) { VFMADD231PD(y, x, acc) },
 	},
@@ -131,6 +133,8 @@ type panel struct {
 	masked bool
 	// Two panels of b are read, apart bytes from each other (pair.go).
 	pair bool
+	// Rows of b are copied to a panel (fill.go).
+	fill bool
 }
 
 // vec is a vector register: the next one where the family names them.
@@ -174,6 +178,8 @@ type panelCode struct {
 	x, t reg.Register
 	// Vectors of the current row of b.
 	y []reg.Register
+	// The row of the panel that the current row of b is copied to.
+	to reg.Register
 	// How many registers of a family that names them are taken.
 	taken int
 }
@@ -185,6 +191,8 @@ func (p panel) kind() string {
 		return "Masked"
 	case p.pair:
 		return "Pair"
+	case p.fill:
+		return "Fill"
 	}
 	return ""
 }
@@ -420,6 +428,7 @@ func (g *panelCode) loop() {
 	g.b, g.brs = Load(Param("b"), GP64()),
 		Load(Param("brs"), GP64())
 	g.a = g.bases(g.a[0], g.ars)
+	g.fillTo()
 	k := Load(Param("k"), GP64())
 	turns := GP64()
 	MOVQ(k, turns)
@@ -427,11 +436,13 @@ func (g *panelCode) loop() {
 	JZ(LabelRef("rest"))
 	Label("turn")
 	// A turn of a tall kernel has twice the work.
-	for r := 0; r < g.rows; r += 6 {
-		PREFETCHT1(Mem{Base: g.ahead})
-		ADDQ(g.step, g.ahead)
+	for r := 0; r < g.rows && !g.fill; r += 6 {
+		g.prefetchAhead()
 	}
 	for range 4 {
+		if g.fill {
+			g.prefetchAhead()
+		}
 		g.term()
 	}
 	DECQ(turns)
@@ -451,6 +462,12 @@ func (g *panelCode) loop() {
 	g.nextRows(back)
 }
 
+// prefetchAhead prefetches the next line of what is needed later.
+func (g *panelCode) prefetchAhead() {
+	PREFETCHT1(Mem{Base: g.ahead})
+	ADDQ(g.step, g.ahead)
+}
+
 // nextRows takes a back by the bytes of the terms, and on by its rows.
 func (g *panelCode) nextRows(back reg.Register) {
 	SUBQ(back, g.a[0])
@@ -466,6 +483,7 @@ func (g *panelCode) term() {
 		g.load(Mem{Base: g.b, Disp: v * g.bytes()}, y)
 	}
 	ADDQ(g.brs, g.b)
+	g.fillRow()
 	for r := range g.rows {
 		g.broadcast(
 			rowAt(g.a, g.ars, r, 0),
