@@ -29,6 +29,9 @@ type Placement struct {
 	// advance twice as far. It goes without a mask, needs AVX-512F, DQ and BW to run, and is
 	// an error where an instruction has no such form.
 	Wide bool
+	// Registers is how many vector registers there are for values, from the first on; 0 means
+	// 16. More go with Wide only.
+	Registers int
 }
 
 // Emit appends the chain to a. It returns an error, and leaves a's code as it
@@ -108,7 +111,7 @@ type emitter struct {
 	mask            Reg
 	wide            bool
 	active, scratch Reg
-	free            uint16 // The set of free vector registers, by number.
+	free            uint32 // The set of free vector registers, by number.
 	// The register of value v in copy u, at[(v-1)*copies+u].
 	at   []Reg
 	last []int // The step that uses a value last.
@@ -122,7 +125,10 @@ type emitter struct {
 // reserve takes the registers that values must not be given, and gives pinned
 // values theirs.
 func (e *emitter) reserve(p Placement) error {
-	e.free = 0xffff
+	e.free = 1<<lowRegisters - 1
+	if e.wide && p.Registers > lowRegisters {
+		e.free = 1<<p.Registers - 1
+	}
 	taken := func(r Reg) { e.free &^= 1 << r.number() }
 	for _, r := range p.Reserved {
 		taken(r)
@@ -210,15 +216,38 @@ func (r registersError) Error() string {
 	return fmt.Sprintf("chain: its values do not fit in the vector registers in %d copies", r.copies)
 }
 
-// take returns a free register, the lowest, or one whose value it spills.
+// lowRegisters is the vector registers that instructions on less than 64 bytes can name.
+const lowRegisters = 16
+
+// take returns a free register, the highest that halves of vectors are not in, else the lowest,
+// or one whose value it spills.
 func (e *emitter) take() Reg {
 	if e.free == 0 && !e.evict() {
 		e.err = registersError{e.copies}
 		return Y0
 	}
-	n := bits.TrailingZeros16(e.free)
+	n := bits.Len32(e.free) - 1
+	if n < lowRegisters {
+		n = bits.TrailingZeros32(e.free)
+	}
 	e.free &^= 1 << n
 	return Y(n)
+}
+
+// takeHalf is take of half of a vector, in place of the register r.
+func (e *emitter) takeHalf(r Reg) Reg {
+	if r.isHigh() && e.err == nil {
+		e.free |= 1 << r.number()
+		low := e.free & (1<<lowRegisters - 1)
+		if low == 0 {
+			e.err = registersError{e.copies}
+			return X0
+		}
+		n := bits.TrailingZeros32(low)
+		e.free &^= 1 << n
+		r = X(n)
+	}
+	return r.X()
 }
 
 // release makes a register free.

@@ -62,12 +62,13 @@ func immediateSize(c class) int {
 	return 8
 }
 
-// extension returns the bits that reach registers 8 … 15: R, X, B.
+// extension returns the bits that reach registers 8 … 15, and in a prefix of four bytes those
+// from 16 on: R, X, B.
 func (p *fields) extension() (r, x, b int) {
 	if !p.inMemory {
-		return p.reg >> 3, 0, p.rm >> 3
+		return p.reg >> 3 & 1, p.rm >> 4, p.rm >> 3 & 1
 	}
-	return p.reg >> 3,
+	return p.reg >> 3 & 1,
 		p.mem.Index.number() >> 3,
 		p.mem.Base.number() >> 3
 }

@@ -162,6 +162,9 @@ func (f *form) accepts(operands []Operand) bool {
 	}
 	size := class(0)
 	for k, o := range operands {
+		if r, ok := o.(Reg); ok && r.isHigh() && r.class() != z {
+			return false
+		}
 		have := classOf(o) & f.args[k]
 		if have&^same == 0 {
 			return false

@@ -95,7 +95,7 @@ func randomOperand(r *rand.Rand, c class, long bool, pool Label) Operand {
 	case y:
 		return Y0 + n
 	case z:
-		return Z0 + n
+		return Z(r.IntN(32))
 	case k:
 		return K1 + n%7
 	default:

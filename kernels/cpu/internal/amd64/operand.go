@@ -104,20 +104,45 @@ const (
 	K1
 )
 
-// X returns the vector register of 16 bytes with number n, 0 … 15.
-func X(n int) Reg { return X0 + Reg(n&15) }
+// The vector registers from 16 on, of which only those of 64 bytes are operands of
+// instructions here.
+const (
+	highX Reg = 0x80 + 0x10*iota
+	highY
+	highZ
+)
 
-// Y returns the vector register of 32 bytes with number n, 0 … 15.
-func Y(n int) Reg { return Y0 + Reg(n&15) }
+// X returns the vector register of 16 bytes with number n, 0 … 31.
+func X(n int) Reg { return numbered(X0, highX, n) }
 
-// Z returns the vector register of 64 bytes with number n, 0 … 15.
-func Z(n int) Reg { return Z0 + Reg(n&15) }
+// Y returns the vector register of 32 bytes with number n, 0 … 31.
+func Y(n int) Reg { return numbered(Y0, highY, n) }
+
+// Z returns the vector register of 64 bytes with number n, 0 … 31.
+func Z(n int) Reg { return numbered(Z0, highZ, n) }
+
+// numbered is register n of those that begin with low and, from 16 on, high.
+func numbered(low, high Reg, n int) Reg {
+	if n&16 != 0 {
+		low = high
+	}
+	return low + Reg(n&15)
+}
 
 // X returns the low half of the vector register r.
 func (r Reg) X() Reg { return X(r.number()) }
 
+// isHigh reports whether r is a vector register from 16 on.
+func (r Reg) isHigh() bool { return r >= highX }
+
 // number is the number of the register among those of its size.
-func (r Reg) number() int { return int(r & 15) }
+func (r Reg) number() int {
+	n := int(r & 15)
+	if r.isHigh() {
+		n += 16
+	}
+	return n
+}
 
 // class returns the operand class of r, or 0 if r is no register.
 func (r Reg) class() class {
@@ -128,11 +153,11 @@ func (r Reg) class() class {
 		return r32
 	case 3:
 		return r8
-	case 4:
+	case 4, 8:
 		return x
-	case 5:
+	case 5, 9:
 		return y
-	case 6:
+	case 6, 10:
 		return z
 	case 7:
 		return k

@@ -7,7 +7,7 @@ type spill struct {
 	size  int     // The bytes of a slot.
 	free  []int   // The free slots.
 	slot  []int   // The slot of a value, plus 1.
-	owner [16]int // The value in a register, plus 1; 0 for none.
+	owner [32]int // The value in a register, plus 1; 0 for none.
 	step  int     // The step at hand.
 }
 
@@ -52,6 +52,9 @@ func (e *emitter) holds(at int) bool {
 // reload loads a spilled value to a register.
 func (e *emitter) reload(at int) {
 	r := e.take()
+	if e.at[at].class() == x {
+		r = Y(e.takeHalf(r).number())
+	}
 	e.emit(
 		VMOVUPS,
 		r,

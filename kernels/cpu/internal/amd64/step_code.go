@@ -41,7 +41,7 @@ func (e *emitter) load(k, u int) {
 	switch {
 	case e.mask == 0 || s.advance == 0:
 		if !e.takes(s.op, []Operand{r, e.place(s, u)}) {
-			r = r.X() // only its low half
+			r = e.takeHalf(r)
 		}
 		e.emit(s.op, r, e.place(s, u))
 	case s.op == VPMOVZXDQ:
@@ -146,7 +146,7 @@ func (e *emitter) plain(k, u int) {
 	r := e.take()
 	operands[0] = r
 	if !e.takes(s.op, operands) && !isMask(operands[s.n]) {
-		r = r.X()
+		r = e.takeHalf(r)
 		operands[0] = r
 	}
 	e.emit(s.op, operands...)

@@ -7,7 +7,7 @@ import (
 
 // Vectors of 64 bytes are those of AVX-512 (F, DQ and BW): a chain that is emitted wide
 // has them where it has vectors of 32 bytes else, so that every lane is computed by
-// the same operations. Only the first 16 of the 32 registers are used.
+// the same operations. Halves of vectors are in the first 16 of the 32 registers only.
 
 // wideOps are the instructions whose forms for vectors have one of 64 bytes with the
 // same opcode and operands.
@@ -103,19 +103,20 @@ func (f form) widened() (form, bool) {
 	return f, true
 }
 
-// evexPrefix appends the prefix of four bytes, for vectors of 64 bytes in the first 16
-// registers (Intel SDM 2A, section 2.7.1).
+// evexPrefix appends the prefix of four bytes, for vectors of 64 bytes (Intel SDM 2A, section
+// 2.7.1). Bits 4 of the registers of two fields have a place of their own, R' and V'.
 func (f *form) evexPrefix(code []byte, p *fields) []byte {
 	r, x, b := p.extension()
+	highR, highV := p.reg>>4, p.vvvv>>4
 	second := byte(^p.vvvv&15<<3) | 4 | byte(f.prefix&ppMask)
 	if f.prefix&w1 != 0 {
 		second |= 0x80
 	}
 	return append(
 		code, 0x62,
-		byte((r^1)<<7|(x^1)<<6|(b^1)<<5|1<<4)|byte(f.prefix&mapMask>>2),
+		byte((r^1)<<7|(x^1)<<6|(b^1)<<5|(highR^1)<<4)|byte(f.prefix&mapMask>>2),
 		second,
-		2<<5|1<<3|byte(p.mask),
+		2<<5|byte(highV^1)<<3|byte(p.mask),
 	)
 }
 

@@ -54,27 +54,12 @@ func (b *sweepChain) putRounded(v *Value) bool {
 		return false
 	}
 	// What is only converted is rounded once.
-	if p := b.kernel.ops[v]; p.rounds() {
+	if p := b.kernel.ops[v]; p.Instr.Op == hlo.OpConvert && p.Instr.Operands[0].Shape.DType == hlo.F32 {
 		v = p.Args[0]
 	}
-	x := b.c.Do(
-		amd64.VCVTNEPS2BF16,
-		b.get(v),
-	)
-	b.c.Store(
-		amd64.VMOVUPS,
-		b.memory(s, b.disp, b.row),
-		int32(8*s.bytes()),
-		x,
-	)
+	x := b.c.Do(amd64.VCVTNEPS2BF16, b.get(v))
+	b.c.Store(amd64.VMOVUPS, b.memory(s, b.disp, b.row), int32(8*s.bytes()), x)
 	return true
-}
-
-// rounds reports whether an operation rounds f32.
-func (p *Op) rounds() bool {
-	i := p.Instr
-	return i.Op == hlo.OpConvert &&
-		i.Operands[0].Shape.DType == hlo.F32
 }
 
 // get is a vector of a value: a constant, a row scalar, or a wide value.

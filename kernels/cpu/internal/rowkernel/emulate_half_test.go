@@ -45,22 +45,15 @@ func (m *machine) halves(op amd64.Op, o []amd64.Operand, imm, n int) (y lanes) {
 // roundedBF16 are 16 lanes rounded to bf16, to nearest even: a NaN is quiet, and what is
 // denormal is 0.
 func roundedBF16(x lanes) lanes {
-	const (
-		infinite = 0x7f800000
-		least    = 0x00800000
-	)
 	for k, bits := range x {
-		size := bits << 1 >> 1
-		odd := bits >> 16 & 1
-		switch {
-		case size > infinite:
-			bits |= 1 << 22
-		case size < least:
-			bits &= 1 << 31
+		switch size := bits << 1 >> 1; {
+		case size > 0x7f800000:
+			x[k] = (bits | 1<<22) >> 16
+		case size < 0x00800000:
+			x[k] = bits >> 31 << 15
 		default:
-			bits += 0x7fff + odd
+			x[k] = (bits + 0x7fff + bits>>16&1) >> 16
 		}
-		x[k] = bits >> 16
 	}
 	return packed(x, 16)
 }

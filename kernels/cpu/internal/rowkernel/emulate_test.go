@@ -16,7 +16,7 @@ type machine struct {
 	next        uint64
 	constants   uint64
 	general     [16]uint64
-	vectors     [16]lanes
+	vectors     [32]lanes
 	masks       [8]uint16
 	left, right int64 // what was compared, or the result and 0
 }
@@ -86,7 +86,13 @@ var jumps = map[amd64.Op]func(x, y int64) bool{
 	amd64.JAE: func(x, y int64) bool { return uint64(x) >= uint64(y) },
 }
 
-func number(r amd64.Reg) int { return int(r & 15) }
+func number(r amd64.Reg) int {
+	n := int(r & 15)
+	if r >= amd64.X(16) {
+		n += 16
+	}
+	return n
+}
 
 // size is the bytes of a register.
 func size(o amd64.Operand) int {
@@ -94,7 +100,7 @@ func size(o amd64.Operand) int {
 	if !ok {
 		return 0
 	}
-	return [...]int{1: 8, 2: 4, 3: 1, 4: 16, 5: 32, 6: 64, 7: 2}[r>>4]
+	return [...]int{1: 8, 2: 4, 3: 1, 4: 16, 5: 32, 6: 64, 7: 2, 8: 16, 9: 32, 10: 64}[r>>4]
 }
 
 func (m *machine) address(a amd64.Mem) uint64 {

@@ -234,7 +234,7 @@ func (p *sweepEmitter) pinConstants() {
 	c := p.chain(0, 1, 0)
 	pressure := c.Pressure()
 	var free []amd64.Reg
-	for n := 15; n >= 0; n-- {
+	for n := p.registers() - 1; n >= 0; n-- {
 		if !slices.Contains(p.reserved, amd64.Y(n)) {
 			free = append(free, amd64.Y(n))
 		}
@@ -266,6 +266,14 @@ func (p *sweepEmitter) vectors() int {
 	return 1
 }
 
+// registers is how many vector registers there are.
+func (p *sweepEmitter) registers() int {
+	if p.inWide {
+		return 32
+	}
+	return 16
+}
+
 // emitRound emits a round, as many vectors at once as the registers hold.
 func (p *sweepEmitter) emitRound() error {
 	var err error
@@ -279,7 +287,12 @@ func (p *sweepEmitter) emitRound() error {
 			}
 			err = c.Emit(
 				p.a,
-				p.withSpill(amd64.Placement{Copies: copies, Reserved: p.reserved, Wide: p.inWide}),
+				p.withSpill(amd64.Placement{
+					Copies:    copies,
+					Reserved:  p.reserved,
+					Wide:      p.inWide,
+					Registers: p.registers(),
+				}),
 			)
 			if err != nil {
 				p.a.Undo(before)

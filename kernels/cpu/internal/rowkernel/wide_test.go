@@ -94,10 +94,6 @@ func (m *maker) nested(terms int) {
 	m.store(m.do(hlo.OpAdd, sum, largest))
 }
 
-// crowded is a kernel whose values fit in vectors of 32 bytes only, since the memory for
-// what registers do not hold has as many bytes for wide ones.
-const crowded = "crowded"
-
 // wideKernels are kernels by name. Those with one operation are as many as there are.
 func wideKernels() map[string]func(m *maker) {
 	all := map[string]func(m *maker){
@@ -132,7 +128,7 @@ func wideKernels() map[string]func(m *maker) {
 			m.store(x)
 		},
 		"spilled": func(m *maker) { m.nested(13) },
-		crowded:   func(m *maker) { m.nested(20) },
+		"crowded": func(m *maker) { m.nested(20) }, // more than 16 registers hold
 		"columns": func(m *maker) {
 			out := &Value{}
 			m.Items = append(m.Items, Item{Reduction: &Reduction{
@@ -207,7 +203,7 @@ func testWide(t *testing.T, name string, k *Kernel, unroll int64) {
 	for _, wide := range []bool{false, true} {
 		options.Wide = wide
 		used := usesWide(t, k, options)
-		if used != (wide && !strings.HasPrefix(name, crowded)) {
+		if used != wide {
 			t.Errorf("%s, wide %t: vectors of 64 bytes are used: %t", name, wide, used)
 		}
 		options.Wide = used
@@ -439,78 +435,57 @@ func TestRoundedStores(t *testing.T) {
 	if err := amd64.Supported(); err != nil {
 		t.Skip(err)
 	}
-	f32 := &hlo.Instr{
-		Op:    hlo.OpParameter,
-		Shape: hlo.Shape{DType: hlo.F32},
-	}
-	for _, op := range []hlo.Opcode{
-		hlo.OpConvert,
-		hlo.OpAbs,
-	} {
+	f32 := &hlo.Instr{Op: hlo.OpParameter, Shape: hlo.Shape{DType: hlo.F32}}
+	for _, op := range []hlo.Opcode{hlo.OpConvert, hlo.OpAbs} {
 		m := newMaker(5, 80)
-		i := &hlo.Instr{
-			Op:       op,
-			Shape:    hlo.Shape{DType: hlo.BF16},
-			Operands: []*hlo.Instr{f32},
-		}
-		y := m.instr(i, m.load())
+		x := m.load()
+		y := m.instr(&hlo.Instr{Op: op, Shape: hlo.Shape{DType: hlo.BF16}, Operands: []*hlo.Instr{f32}}, x)
 		m.store(y)
-		s := m.Stores[y]
-		s.Half = hlo.BF16
-		s.Flushes = true
-		s.NonTemporal = false
-		testRounded(t, m.Kernel, op)
+		m.Stores[y].Half, m.Stores[y].Flushes, m.Stores[y].NonTemporal = hlo.BF16, true, false
+		testRounded(t, string(op), m.Kernel, op == hlo.OpAbs)
 	}
 }
 
-// testRounded is TestRoundedStores of a kernel of one operation, of f32 or of bf16.
-func testRounded(t *testing.T, k *Kernel, op hlo.Opcode) {
-	name := string(op)
+// testRounded is TestRoundedStores of a kernel whose operand is bf16, or not.
+func testRounded(t *testing.T, name string, k *Kernel, short bool) {
 	k.Plan()
 	arena := layOut(k)
 	arrays := randomArrays(k)
-	if op != hlo.OpConvert {
-		x := arrays[0]
-		for n := 0; n < len(x); n += 4 {
-			clear(x[n:][:2])
+	if short {
+		for n := 0; n < len(arrays[0]); n += 4 {
+			clear(arrays[0][n : n+2])
 		}
 	}
-	options := Options{
-		Prefetch: -1,
-		Ahead:    -1,
-		record:   true,
+	options := Options{Prefetch: -1, Ahead: -1, record: true}
+	code, err := k.Compile(options)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
 	}
-	run := func() [][]byte {
-		code, err := k.Compile(options)
-		if err != nil {
-			t.Fatalf("%s: %v", name, err)
-		}
-		got := native(t, code, arrays, arena)
-		flushBF16(got[1])
-		return got
-	}
-	want := run()
-	options.Wide = true
-	options.RoundsHalves = true
+	want := native(t, code, arrays, arena)
+	flushBF16(want[1])
+	options.Wide, options.RoundsHalves = true, true
 	got, err := emulated(k, options, arrays, arena)
 	if err != nil {
 		t.Fatalf("%s: %v", name, err)
 	}
 	flushBF16(got[1]) // what is left of a row
 	compareArrays(t, name+", emulated", want, got)
+	if code, err = k.Compile(options); err != nil {
+		t.Fatal(err)
+	}
 	if amd64.RoundsHalves() {
-		compareArrays(t, name, want, run())
+		got = native(t, code, arrays, arena)
+		flushBF16(got[1])
+		compareArrays(t, name, want, got)
 	}
 }
 
 // flushBF16 makes zeros of denormal bf16.
 func flushBF16(data []byte) {
 	for n := 0; n < len(data); n += 2 {
-		one := data[n:]
-		x := binary.LittleEndian.Uint16(one)
+		x := binary.LittleEndian.Uint16(data[n:])
 		if x&0x7f80 == 0 {
-			x &= 0x8000
+			binary.LittleEndian.PutUint16(data[n:], x&0x8000)
 		}
-		binary.LittleEndian.PutUint16(one, x)
 	}
 }
