@@ -70,28 +70,39 @@ func (x *Parts) axisOf(p *symtile.Program, n int, readers []int) int {
 		if computed(p, n) {
 			return int(op.Instr.Attrs.Dimensions[0])
 		}
-		return -1
 	case hlo.OpSelect:
+		// A select by anything else is computed, also where only parts of it are.
 		count, _, _ := condition(p, op)
 		if count != nil {
 			return int(count.Instr.Attrs.IotaDim)
 		}
 	case hlo.OpCompare, hlo.OpIota, hlo.OpBroadcast:
-	default:
-		return -1
+		return x.spread(p, n, readers)
 	}
-	// What is read by nothing but selects that join parts.
+	return -1
+}
+
+// spread is the axis of what is read by nothing but selects that join parts, as their condition
+// or repeated for them.
+func (x *Parts) spread(p *symtile.Program, n int, readers []int) int {
+	op := p.Ops[n]
 	axis := -1
 	for _, u := range readers {
 		next := x.Axis[u]
-		code := p.Ops[u].Code
-		if next < 0 || code == hlo.OpConcatenate ||
+		reader := p.Ops[u]
+		if next < 0 || reader.Code == hlo.OpConcatenate ||
 			axis >= 0 && axis != next {
 			return -1
 		}
-		// A broadcast along another dimension is one of each part.
-		if code == hlo.OpSelect && op.Code == hlo.OpBroadcast &&
-			slices.Contains(op.Instr.Attrs.Dimensions, int64(next)) {
+		conditions := reader.Code != hlo.OpSelect || reader.Args[0] == n
+		switch {
+		case op.Code != hlo.OpBroadcast && !conditions:
+			return -1 // a value of the result
+		case len(op.Tile) != len(reader.Tile):
+			return -1 // one number, or one of each part
+		case op.Code == hlo.OpBroadcast && reader.Code == hlo.OpSelect &&
+			slices.Contains(op.Instr.Attrs.Dimensions, int64(next)):
+			// A broadcast along another dimension is one of each part.
 			return -1
 		}
 		axis = next
