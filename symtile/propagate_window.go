@@ -1,6 +1,8 @@
 package symtile
 
 import (
+	"slices"
+
 	"github.com/tilewright/tilewright/symtile/hlo"
 	"github.com/tilewright/tilewright/symtile/index"
 )
@@ -52,9 +54,13 @@ func (b *builder) windowFootprint(
 		return x, refuse(i, "window-stride", "a dimension is read with a stride that is not a constant")
 	}
 	step := index.GCD(xs, ws)
-	if x.isSingle() {
+	// A scatter takes no tiles with gaps, and the space does not know those that a size of 1
+	// makes.
+	switch {
+	case b.sizes != nil && b.scatters() && by.Size > 1:
+	case x.isSingle():
 		step = ws
-	} else if w.isSingle() {
+	case w.isSingle():
 		step = xs
 	}
 	return DimTile{
@@ -66,6 +72,13 @@ func (b *builder) windowFootprint(
 		Lower:  x.Lower.Add(w.Lower),
 		Bound:  x.Bound.Add(w.Bound).AddConst(-1),
 	}, nil
+}
+
+// scatters reports whether the program has a scatter.
+func (b *builder) scatters() bool {
+	return slices.ContainsFunc(b.prog.Fusion.Instrs, func(i *hlo.Instr) bool {
+		return i.Op == hlo.OpScatter
+	})
 }
 
 // noteHalo records, for the dimension whose tile size this is, by how much its
