@@ -30,6 +30,7 @@ type graph struct {
 	params int
 	n      int             // The number of names that were given.
 	read   map[string]bool // What operations have read.
+	most   int64           // elements of a value
 }
 
 // A graphValue is an array that operations may read.
@@ -69,11 +70,20 @@ var graphSteps = []func(g *graph, x graphValue){
 	(*graph).product, (*graph).converted, (*graph).running, (*graph).looked, (*graph).window,
 }
 
+// newGraph begins a program.
+func newGraph(rng *rand.Rand) *graph {
+	g := &graph{rng: rng, dtype: hlo.F32, read: map[string]bool{}, most: maxGraphElements}
+	fmt.Fprintln(&g.text, "zero = f32[] constant(0)\nlow = f32[] constant(-inf)\nhigh = f32[] constant(inf)")
+	return g
+}
+
+// A graphMaker makes a random program.
+type graphMaker func(rng *rand.Rand) (text string, rounded bool)
+
 // randomGraph makes a program of some operations that returns one to three of its values, and
 // says whether any of these is rounded.
 func randomGraph(rng *rand.Rand) (text string, rounded bool) {
-	g := &graph{rng: rng, dtype: hlo.F32, read: map[string]bool{}}
-	fmt.Fprintln(&g.text, "zero = f32[] constant(0)\nlow = f32[] constant(-inf)\nhigh = f32[] constant(inf)")
+	g := newGraph(rng)
 	var dims []int64
 	for range 1 + rng.IntN(3) {
 		dims = append(dims, pickExtent(rng))
@@ -299,7 +309,7 @@ func (g *graph) joined(x graphValue) {
 		g.read[y.name] = true
 	}
 	g.rng.Shuffle(len(parts), func(i, j int) { parts[i], parts[j] = parts[j], parts[i] })
-	if product64(dims) <= maxGraphElements {
+	if product64(dims) <= g.most {
 		g.read[x.name] = true
 		g.add(x.of(dims), "concatenate(%s), dimensions={%d}", strings.Join(parts, ", "), k)
 	}
@@ -321,7 +331,7 @@ func (g *graph) padded(x graphValue) {
 	} else if g.rng.IntN(4) == 0 {
 		value = "low"
 	}
-	if product64(dims) <= maxGraphElements {
+	if product64(dims) <= g.most {
 		g.add(x.of(dims), "pad(%s, %s), padding=%s", x, value, strings.Join(words, "x"))
 	}
 }
@@ -379,7 +389,7 @@ func (g *graph) reshaped(x graphValue) {
 // repeated adds a dimension, or makes a value of the extents of another one.
 func (g *graph) repeated(x graphValue) {
 	at, n := g.rng.IntN(len(x.dims)+1), pickExtent(g.rng)
-	if product64(x.dims)*n <= maxGraphElements && len(x.dims) < 4 {
+	if product64(x.dims)*n <= g.most && len(x.dims) < 4 {
 		g.values = append(g.values, g.spread(x, at, n))
 	}
 }
@@ -491,7 +501,7 @@ func (g *graph) product(x graphValue) {
 	case hlo.BF16, hlo.F16:
 		to.dtype = hlo.F32
 	}
-	if !ok || product64(dims) > maxGraphElements || !to.fits(bound) {
+	if !ok || product64(dims) > g.most || !to.fits(bound) {
 		return
 	}
 	batch := ""
@@ -619,10 +629,10 @@ type graphCase struct {
 }
 
 // newGraphCase makes the graph of a seed. It is nil where the graph has no tiles.
-func newGraphCase(t *testing.T, seed uint64) *graphCase {
+func newGraphCase(t *testing.T, seed uint64, random graphMaker) *graphCase {
 	t.Helper()
 	c := &graphCase{seed: seed, rng: rand.New(rand.NewPCG(seed, 77))}
-	c.text, c.rounded = randomGraph(c.rng)
+	c.text, c.rounded = random(c.rng)
 	m, err := hlo.Parse("graph", []byte(c.text))
 	if err != nil {
 		t.Fatalf("graph %d: %v\n%s", seed, err, c.text)
@@ -644,10 +654,10 @@ func newGraphCase(t *testing.T, seed uint64) *graphCase {
 
 // checkGraph compares the graph of a seed with the reference by several plans. A panic is
 // reported like a wrong result, with the program.
-func checkGraph(t *testing.T, b *Backend, seed uint64, tally *graphTally) {
+func checkGraph(t *testing.T, b *Backend, seed uint64, random graphMaker, tally *graphTally) {
 	t.Helper()
 	tally.programs++
-	c := newGraphCase(t, seed)
+	c := newGraphCase(t, seed, random)
 	if c == nil {
 		tally.untileable++
 		return
@@ -769,16 +779,20 @@ var (
 
 // TestRandomGraphs compares random graphs of operations with the reference. Each has a number:
 // -graphs 10000 -first-graph 1 are those of a long run.
-func TestRandomGraphs(t *testing.T) {
+func TestRandomGraphs(t *testing.T) { checkGraphs(t, randomGraph, 120) }
+
+// checkGraphs checks as many graphs as flags say, or a few.
+func checkGraphs(t *testing.T, random graphMaker, few int) {
+	t.Helper()
 	n := *graphCount
 	if n == 0 {
-		if n = 120; testing.Short() {
-			n = 40
+		if n = few; testing.Short() {
+			n = few / 3
 		}
 	}
 	b, tally := New(), &graphTally{}
 	for seed := range uint64(n) {
-		t.Run(fmt.Sprint(*graphFirst+seed), func(t *testing.T) { checkGraph(t, b, *graphFirst+seed, tally) })
+		t.Run(fmt.Sprint(*graphFirst+seed), func(t *testing.T) { checkGraph(t, b, *graphFirst+seed, random, tally) })
 	}
 	t.Logf("%+v", *tally)
 	if tally.untileable > tally.programs/3 || tally.moved > tally.plans/50 {
@@ -790,5 +804,5 @@ func TestRandomGraphs(t *testing.T) {
 func FuzzGraphs(f *testing.F) {
 	f.Add(uint64(1))
 	b := New()
-	f.Fuzz(func(t *testing.T, seed uint64) { checkGraph(t, b, seed, &graphTally{}) })
+	f.Fuzz(func(t *testing.T, seed uint64) { checkGraph(t, b, seed, randomGraph, &graphTally{}) })
 }

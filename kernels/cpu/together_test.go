@@ -28,7 +28,7 @@ type sharedKernel struct {
 func sharedKernels(t *testing.T, b *Backend, n int) (all []*sharedKernel) {
 	t.Helper()
 	for seed := uint64(1); len(all) < n; seed++ {
-		c := newGraphCase(t, seed)
+		c := newGraphCase(t, seed, randomGraph)
 		if c == nil {
 			continue
 		}
