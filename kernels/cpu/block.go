@@ -212,6 +212,10 @@ type bind struct {
 	size, bytes int64
 	array       int  // The number of the parameter or output.
 	output      bool // The array is an output.
+	// Parameters of which the value is a part of one, nil where it is of one array, and the
+	// slot of the number of that one.
+	joined []int
+	which  int
 }
 
 // A splatKey identifies a number of copies of a scalar.

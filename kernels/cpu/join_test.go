@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tilewright/tilewright/kernels"
+	"github.com/tilewright/tilewright/kernels/check"
 	"github.com/tilewright/tilewright/kernels/kerneltest"
 	"github.com/tilewright/tilewright/kernels/reference"
 )
@@ -311,5 +312,103 @@ func compareTilings(t *testing.T, text string, floats []float64, integers []int6
 	}
 	if compiled == 0 {
 		t.Errorf("%s\nhas no plan", text)
+	}
+}
+
+// TestJoinedWeights: a tile of weights that a concatenate joins is multiplied where it lies where
+// one operand has all of it, and copied otherwise.
+func TestJoinedWeights(t *testing.T) {
+	const columns = `
+		x = f32[12,40] parameter(0)
+		y = f32[40,32] parameter(1)
+		z = f32[40,32] parameter(2)
+		w = f32[40,96] concatenate(y, z, y), dimensions={1}
+		ROOT d = f32[12,96] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}`
+	const terms = `
+		x = f32[12,80] parameter(0)
+		y = f32[40,32] parameter(1)
+		z = f32[40,32] parameter(2)
+		w = f32[80,32] concatenate(z, y), dimensions={0}
+		ROOT d = f32[12,32] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}`
+	const batch = `
+		x = f64[4,12,40] parameter(0)
+		y = f64[2,32,40] parameter(1)
+		z = f64[2,32,40] parameter(2)
+		w = f64[4,32,40] concatenate(z, y), dimensions={0}
+		ROOT d = f64[4,12,32] dot(x, w), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={2}`
+	const shapes = `
+		x = f32[12,40] parameter(0)
+		y = f32[40,32] parameter(1)
+		z = f32[40,64] parameter(2)
+		w = f32[40,96] concatenate(y, z), dimensions={1}
+		ROOT d = f32[12,96] dot(x, w), lhs_contracting_dims={1}, rhs_contracting_dims={0}`
+	for _, x := range []struct {
+		text    string
+		tiles   []int64
+		inPlace bool
+	}{
+		{columns, []int64{12, 32, 40}, true},
+		{columns, []int64{12, 16, 8}, true},
+		{columns, []int64{5, 32, 40}, true},
+		{columns, []int64{12, 24, 40}, false}, // a tile of two operands
+		{columns, []int64{12, 96, 40}, false},
+		{terms, []int64{12, 32, 40}, true},
+		{terms, []int64{6, 16, 20}, true},
+		{terms, []int64{12, 32, 80}, false},
+		{batch, []int64{1, 12, 32, 40}, true},
+		{batch, []int64{2, 12, 32, 40}, true},
+		{batch, []int64{4, 12, 32, 40}, false},
+		{shapes, []int64{12, 32, 40}, false},
+	} {
+		p := kerneltest.Program(t, x.text)
+		v, err := check.NewVerifier(t.Context(), p.Physical, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: x.tiles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		if got := strings.Contains(k.Source(), "is part of an operand of w"); got != x.inPlace {
+			t.Errorf("%v: in place is %v:\n%s", x.tiles, got, k.Source())
+		}
+		if err := v.Verify(t.Context(), k); err != nil {
+			t.Errorf("%v: %v", x.tiles, err)
+		}
+	}
+}
+
+// TestReshapedWeights: weights of a convolution of 1×1 are multiplied where they lie, of all
+// columns and of some.
+func TestReshapedWeights(t *testing.T) {
+	const text = `
+		x = f32[1,6,8,40] parameter(0)
+		w = f32[1,1,40,96] parameter(1)
+		ROOT c = f32[1,3,4,96] convolution(x, w), window={size=1x1 stride=2x2}, dim_labels=b01f_01io->b01f`
+	for _, tiles := range [][]int64{
+		{1, 3, 4, 96, 40},
+		{1, 3, 4, 32, 40},
+		{1, 3, 4, 24, 8},
+		{1, 2, 4, 40, 40},
+		{1, 1, 4, 96, 20},
+	} {
+		p := kerneltest.Program(t, text)
+		v, err := check.NewVerifier(t.Context(), p.Physical, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k, err := New().Compile(t.Context(), p, kernels.Plan{Tiles: tiles})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer k.Close()
+		isRagged := tiles[3] == 40
+		if strings.Contains(k.Source(), "load w") != isRagged {
+			t.Errorf("%v: weights are copied, or columns that are not there read:\n%s", tiles, k.Source())
+		}
+		if err := v.Verify(t.Context(), k); err != nil {
+			t.Errorf("%v: %v", tiles, err)
+		}
 	}
 }

@@ -252,6 +252,10 @@ func (b *block) op(n int) {
 		b.l.refuse(op, "%s", why)
 		return
 	}
+	if strides := b.l.joinedStrides(n); strides != nil {
+		b.bindJoined(n, strides)
+		return
+	}
 	if b.l.copies.ops[n] != nil {
 		b.copyToScratch(n)
 		return

@@ -408,7 +408,8 @@ func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 			continue
 		}
 		uses++
-		if user.Code != hlo.OpDot && !l.readsReversed(k) {
+		if user.Code != hlo.OpDot && !l.readsReversed(k) &&
+			!l.multipliesReshaped(k) {
 			return nil
 		}
 	}
@@ -419,6 +420,26 @@ func (l *lowering) dotOnlyStrides(n int, op symtile.Op) (strides []int64) {
 		return nil
 	}
 	return l.arrayStrides(op)
+}
+
+// multipliesReshaped reports whether an op is a reshape of a tile, with the same dimensions but
+// those of one element, that one dot alone reads, by the strides of the tile: the weights of a
+// convolution of 1×1, or rows of its input.
+func (l *lowering) multipliesReshaped(n int) bool {
+	op := l.p.Ops[n]
+	if op.Code != hlo.OpReshape || l.copies.ops[n] != nil {
+		return false
+	}
+	reader := l.onlyReader(n)
+	if reader < 0 || !isDot(l.p.Ops[reader]) ||
+		!l.copies.lowered[reader] || l.hasLanes(l.p.Ops[reader]) {
+		return false
+	}
+	source := l.p.Ops[op.Args[0]]
+	strides := l.arrayStrides(source)
+	return strides != nil && !op.Tile.Masked() && reshapedStrides(
+		source.Tile.Sizes(), strides, op.Tile.Sizes(),
+	) != nil
 }
 
 // onlyReshaped reports whether only a reshape reads an op.
@@ -458,11 +479,82 @@ func (x *bind) run(w *worker) {
 		arrays = w.out
 	}
 	at := w.slots[x.base] * x.size
-	data := arrays[x.array].Data
+	array := x.array
+	if x.joined != nil {
+		array = x.joined[w.slots[x.which]]
+	}
+	data := arrays[array].Data
 	data = data[at : at+x.bytes]
 	w.addresses[x.id] = unsafe.Pointer(
 		unsafe.SliceData(data),
 	)
+}
+
+// joinedStrides is the strides of the tile of a concatenate of parameters of one shape, of which
+// every tile is in one of them, where one dot alone reads it, as weights; else nil. It is used
+// where it lies then, as a load is.
+func (l *lowering) joinedStrides(n int) []int64 {
+	op := l.p.Ops[n]
+	if op.Code != hlo.OpConcatenate || l.copies.ops[n] == nil ||
+		!portable.IsNative(op.Instr.Shape.DType) ||
+		l.arrayStrides(op) == nil {
+		return nil
+	}
+	reader := l.onlyReader(n)
+	if reader < 0 || !isDot(l.p.Ops[reader]) ||
+		l.p.Ops[reader].Args[1] != n {
+		return nil
+	}
+	shape := op.Instr.Operands[0].Shape
+	for k, a := range op.Args {
+		if l.p.Ops[a].Code != hlo.OpParameter ||
+			!op.Instr.Operands[k].Shape.Equal(shape) {
+			return nil
+		}
+	}
+	// Each tile begins at a multiple of its size, of which an operand has several.
+	dim := op.Instr.Attrs.Dimensions[0]
+	d := op.Tile[dim]
+	size, _ := d.Size.Value()
+	stride, _ := d.Stride.Value()
+	m, r := d.Offset.Congruence()
+	if stride != 1 || m%size != 0 || r%size != 0 ||
+		shape.Dims[dim]%size != 0 {
+		return nil
+	}
+	strides := slices.Clone(shape.Strides())
+	for k, d := range op.Tile {
+		stride, _ := d.Stride.Value()
+		strides[k] *= stride
+	}
+	return strides
+}
+
+// bindJoined makes the tile of a concatenate the elements of the parameter that has it.
+func (b *block) bindJoined(n int, strides []int64) {
+	op := b.l.p.Ops[n]
+	shape := op.Instr.Operands[0].Shape
+	memory := shape.Strides()
+	dim := op.Instr.Attrs.Dimensions[0]
+	base := b.l.p.Space.Ring.Const(0)
+	for k, d := range op.Tile {
+		at := d.Offset
+		if int64(k) == dim {
+			at = at.Mod(shape.Dims[k])
+		}
+		base = base.Add(at.Scale(memory[k]))
+	}
+	v := b.l.result(n)
+	v.strides = strides
+	v.n = spanOf(op.Tile.Sizes(), strides)
+	var params []int
+	for _, a := range op.Args {
+		params = append(params, b.l.p.Ops[a].Instr.Attrs.Param)
+	}
+	b.bindArray(v, "is part of an operand of "+op.Instr.Name, b.slot(base), params[0], false)
+	x := &b.binds[len(b.binds)-1]
+	x.joined = params
+	x.which = b.slot(op.Tile[dim].Offset.Div(shape.Dims[dim]))
 }
 
 // bindStep makes the step that gives values their addresses.
