@@ -87,6 +87,7 @@ func (b *Backend) spec() deviceSpec {
 	spec.rounds = b.rounds
 	spec.fetch = b.prior.sheet.FetchBytes
 	spec.fetchPastRow = b.prior.sheet.FetchPastRow
+	spec.fetchSecond = b.prior.sheet.FetchSecond
 	spec.fetchPass = b.prior.sheet.FetchPass
 	spec.past = b.prior.sheet.PastBytes
 	spec.places = b.prior.sheet.ReadPlaces

@@ -188,6 +188,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		Ahead:        l.knob("ahead", -1),
 		Fetch:        l.spec.fetch,
 		FetchPastRow: l.spec.fetchPastRow,
+		FetchSecond:  l.spec.fetchSecond,
 		FetchPass:    l.spec.fetchPass,
 		Places:       l.spec.places,
 		SumPlaces:    l.spec.sumPlaces,

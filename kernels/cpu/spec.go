@@ -32,6 +32,8 @@ type deviceSpec struct {
 	fetch int64
 	// The same beyond a row that is passed over several times; 0: as many.
 	fetchPastRow int64
+	// The same to the second cache beyond what is fetched to the first; 0: none.
+	fetchSecond int64
 	// The pass, of three, that fetches them, from 1; 0 where it was not measured.
 	fetchPass int64
 	// Rows of several arrays are read at so many places in turn; 0 where it was not measured.

@@ -64,6 +64,9 @@ type Sheet struct {
 	FetchBytes int64 `json:"fetch_bytes,omitempty"`
 	// FetchPastRow is the same beyond the row at hand where it is passed over several times.
 	FetchPastRow int64 `json:"fetch_past_row_bytes,omitempty"`
+	// FetchSecond is how far beyond what is fetched to the first cache rows are best fetched to
+	// the second one.
+	FetchSecond int64 `json:"fetch_second_bytes,omitempty"`
 	// FetchPass is which of three passes over a row best asks for the next ones, from 1.
 	FetchPass int64 `json:"fetch_pass,omitempty"`
 	// ReadPlaces is at how many places in turn rows of several arrays are best read.

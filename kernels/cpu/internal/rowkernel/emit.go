@@ -27,6 +27,7 @@ type rowEmitter struct {
 	lineByLine bool
 	fetch      int64                  // The number of rows to prefetch ahead, or 0.
 	distance   int64                  // The number of bytes to prefetch ahead, or 0.
+	second     int64                  // The same to the second cache.
 	fetching   []int                  // The sweeps that prefetch, each its part of a row.
 	batch      int64                  // The number of rows that are done at a time.
 	rowSpacing int64                  // The distance of these rows.
@@ -85,6 +86,7 @@ func (n *Kernel) emit(o Options, nonTemporal bool) (*amd64.Assembler, error) {
 		e.distance = 0
 	case o.Ahead < 0:
 		e.distance = n.defaultAhead(o)
+		e.second = n.secondAhead(o, e.distance)
 	}
 	e.batch, e.rowSpacing = n.rowBatch()
 	e.assignRegisters()

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/symtile/hlo"
 )
 
@@ -148,6 +149,52 @@ func TestToldDistances(t *testing.T) {
 	o.FetchPass = 3
 	if got := k.fetchingSweeps(o); !slices.Equal(got, []int{2}) {
 		t.Errorf("rows are fetched in the sweeps %v, not the last one", got)
+	}
+}
+
+// Rows of one array that are written are fetched to the second cache, too, beyond what is
+// fetched to the first, where the processor says how far.
+func TestSecondDistances(t *testing.T) {
+	o := Options{Fetch: 2 << 10, FetchSecond: 8 << 10, First: 32 << 10}
+	two := newMaker(64, 1024)
+	two.store(two.do(hlo.OpTanh, two.do(hlo.OpAdd, two.load(), two.load())))
+	sum := newMaker(64, 1024)
+	wideKernels()["rows add"](sum)
+	for name, c := range map[string]struct {
+		kernel *Kernel
+		want   int64
+	}{
+		"softmax":    {softmax(64, 1024), 14 << 10},
+		"two arrays": {two.Kernel, 0},
+		"sum":        {sum.Kernel, 0},
+	} {
+		c.kernel.Plan()
+		if got := c.kernel.secondAhead(o, c.kernel.defaultAhead(o)); got != c.want {
+			t.Errorf("%s: %d bytes ahead to the second cache, not %d", name, got, c.want)
+		}
+		if got := c.kernel.secondAhead(Options{}, 6<<10); got != 0 {
+			t.Errorf("%s: %d bytes ahead where the processor does not say", name, got)
+		}
+	}
+}
+
+// The default plan prefetches to both caches, and one that says how far to the first only.
+func TestSecondPrefetches(t *testing.T) {
+	for ahead, want := range map[int64]int{-1: 1, 4096: 0} {
+		k := softmax(64, 1024)
+		k.Plan()
+		a, err := k.emit(Options{Prefetch: -1, Ahead: ahead, Fetch: 8 << 10, FetchSecond: 8 << 10, record: true}, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := map[amd64.Op]int{}
+		instrs, _ := a.Recorded()
+		for _, i := range instrs {
+			got[i.Op]++
+		}
+		if got[amd64.PREFETCHT0] == 0 || got[amd64.PREFETCHT1] != want*got[amd64.PREFETCHT0] {
+			t.Errorf("ahead=%d: %d prefetches to the first cache, %d to the second", ahead, got[amd64.PREFETCHT0], got[amd64.PREFETCHT1])
+		}
 	}
 }
 

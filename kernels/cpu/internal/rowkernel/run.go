@@ -24,6 +24,9 @@ type Options struct {
 	// FetchPastRow is the same beyond the row at hand where there are several sweeps, 0
 	// where it is Fetch.
 	FetchPastRow int64
+	// FetchSecond is how many bytes beyond what is fetched to the first cache rows are best
+	// fetched to the second one, 0 for none.
+	FetchSecond int64
 	// FetchPass is which of three sweeps best fetches rows of a few KiB, from 1; 0 where
 	// nobody has measured it.
 	FetchPass int64

@@ -202,14 +202,27 @@ func (p *sweepEmitter) emitPrefetches() {
 	if p.parts == 0 {
 		return
 	}
+	to := amd64.PREFETCHT0
+	if p.kernel.ReducesColumns() {
+		to = amd64.PREFETCHT1
+	}
 	for _, s := range p.accesses {
-		r := p.ahead[s]
-		if at := p.aheadOf(s); r == 0 && at != 0 {
-			p.emitPrefetch(s, p.reg[s], at)
+		if r := p.ahead[s]; r != 0 {
+			p.emitPrefetch(to, s, r, 0)
+			continue
 		}
-		if r != 0 {
-			p.emitPrefetch(s, r, 0)
-		}
+		p.emitAhead(to, s, p.distance)
+		p.emitAhead(amd64.PREFETCHT1, s, p.second)
+	}
+}
+
+// emitAhead emits the prefetches of a round of an access at a distance in bytes, if there is one.
+func (p *sweepEmitter) emitAhead(
+	op amd64.Op, s *Access, distance int64,
+) {
+	at := p.aheadOf(s, distance)
+	if at != 0 {
+		p.emitPrefetch(op, s, p.reg[s], at)
 	}
 }
 
@@ -359,17 +372,17 @@ func (p *sweepEmitter) chain(disp int32, copies, part int) *amd64.Chain {
 	return b.c
 }
 
-// aheadOf is the distance in bytes of what is prefetched of an access, or 0.
+// aheadOf is where a distance in bytes is in the array of an access that is prefetched, or 0.
 // Where the rows of the access do not follow each other it is whole rows.
-func (e *rowEmitter) aheadOf(s *Access) int64 {
-	if e.distance == 0 || !e.kernel.prefetches(s) {
+func (e *rowEmitter) aheadOf(s *Access, distance int64) int64 {
+	if distance == 0 || !e.kernel.prefetches(s) {
 		return 0
 	}
 	if s.row() == e.kernel.cols() {
-		return e.distance
+		return distance
 	}
 	length := s.bytes() * e.kernel.cols()
-	at := (e.distance + length - 1) / length * s.bytes() * s.row()
+	at := (distance + length - 1) / length * s.bytes() * s.row()
 	if at != int64(int32(at)) {
 		return 0
 	}
@@ -379,14 +392,12 @@ func (e *rowEmitter) aheadOf(s *Access) int64 {
 // emitPrefetch emits the prefetches of a round of an access, some bytes from a base. A sweep
 // that does one of several parts begins at its part of the row, with as much less a round.
 // Rows that are combined are fetched into the second cache.
-func (p *sweepEmitter) emitPrefetch(s *Access, base amd64.Reg, at int64) {
+func (p *sweepEmitter) emitPrefetch(
+	op amd64.Op, s *Access, base amd64.Reg, at int64,
+) {
 	const round = vector.RoundVectors * vector.Lanes
 	bytes := s.bytes() / p.parts // of an element
 	at += p.part * bytes * (p.kernel.cols() &^ (round - 1))
-	op := amd64.PREFETCHT0
-	if p.kernel.ReducesColumns() {
-		op = amd64.PREFETCHT1
-	}
 	for row := range p.batch {
 		for line := range bytes / 2 {
 			p.a.Emit(op, amd64.Mem{
