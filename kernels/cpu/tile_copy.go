@@ -824,6 +824,10 @@ func (m *tileCopy) transposed(w *worker, x *copyBox) bool {
 		toStep:   m.dims[m.rows].to * m.width,
 		fromStep: m.dims[m.cols].from * m.width,
 	}
+	if p := t.panelsOf(x); p.pieces > 1 {
+		p.transpose(w, x)
+		return true
+	}
 	m.eachOuter(x, m.cols, m.rows, func(dst, src unsafe.Pointer) {
 		t.dst, t.src = dst, src
 		if m.block != nil && (m.nonTemporal || t.linesAtOnce()) {
@@ -846,6 +850,121 @@ type transposition struct {
 	fromStep   int64
 }
 
+// Columns of a few elements that another dimension continues in the destination, as of an array
+// of five dimensions in another order, are put side by side in scratch: its lines are not written
+// in parts, which the first cache does not keep where rows crowd few of its sets.
+// [16,32,16,8,16] in the order 4, 2, 0, 3, 1 has columns of 32 elements, eight of them in a row of
+// a panel, and rows 64 Ki elements apart: it takes .28 of the time of blocks that are written at
+// once for bytes, .34 for bf16 and .44 for f32 (Zen 4, two threads, quiet).
+//
+// Of each place along the dimensions around, and of rows that scratch has room for, it does
+//
+//	for each piece: transpose columns of the source to their place in the rows of the panel
+//	for each row of the panel: copy it to the destination, where it is one run
+//
+// Rows of a panel are at most eight lines, so that it stays in the first cache with what is read.
+type panels struct {
+	*transposition
+	along  int   // The dimension that goes on where the columns end.
+	pieces int64 // Columns that are put side by side, at most.
+	each   int64 // Rows that scratch has room for.
+}
+
+// panelsOf is how a box is transposed by panels; with less than two pieces it is not.
+func (t *transposition) panelsOf(
+	x *copyBox,
+) (p panels) {
+	const panelBytes = 512 // of a row
+	bytes := t.cols * t.width
+	if t.block == nil || 2*bytes > panelBytes ||
+		!t.nonTemporal && !t.crowds() {
+		return p
+	}
+	p = panels{transposition: t}
+	p.along = slices.IndexFunc(t.dims, func(d copyDim) bool { return d.to == t.cols })
+	if p.along < 0 ||
+		p.along == t.rowsDim() {
+		return p
+	}
+	p.pieces = min(
+		panelBytes/bytes, x.size[p.along],
+	)
+	room := vector.BandBytes(t.width) / (p.pieces * bytes)
+	p.each = room / t.f.Rows * t.f.Rows
+	if p.each == 0 {
+		p.pieces = 0
+	}
+	return p
+}
+
+// rowsDim is the dimension of rows.
+func (t *transposition) rowsDim() int { return t.tileCopy.rows }
+
+// transpose transposes a box.
+func (p *panels) transpose(
+	w *worker, x *copyBox,
+) {
+	t := p.transposition
+	step := t.dims[p.along].from * t.width
+	outer := *x
+	outer.size[p.along] = 1
+	t.eachOuter(&outer, t.tileCopy.cols, t.rowsDim(), func(
+		dst, src unsafe.Pointer,
+	) {
+		for k := int64(0); k < x.size[p.along]; k += p.pieces {
+			t.dst = unsafe.Add(
+				dst, k*t.cols*t.width,
+			)
+			t.src = unsafe.Add(src, k*step)
+			p.panel(
+				w, min(p.pieces, x.size[p.along]-k), step,
+			)
+		}
+	})
+}
+
+// panel transposes some pieces, whose sources are a step apart, and copies the rows. Fewer rows
+// than a block has are transposed with some before them, which are copied twice.
+func (p *panels) panel(
+	w *worker, pieces, step int64,
+) {
+	t := p.transposition
+	scratch := w.addresses[t.block.id]
+	bytes := pieces * t.cols * t.width
+	for row := int64(0); row < t.rows; row += p.each {
+		n := min(p.each, t.rows-row)
+		if n < t.f.Rows { // the last rows overlap those before
+			row, n = t.rows-t.f.Rows, t.f.Rows
+		}
+		for k := range pieces {
+			t.transposeBlock(
+				w, t.f, n, t.cols,
+				unsafe.Add(
+					scratch, k*t.cols*t.width,
+				), bytes,
+				unsafe.Add(
+					t.from(row, 0), k*step,
+				),
+			)
+		}
+		w.copyArgs.CopyRows(vector.CopyArgs{
+			N:        n,
+			Bytes:    bytes,
+			From:     scratch,
+			FromStep: bytes,
+			To:       t.to(row, 0),
+			ToStep:   t.toStep,
+		}, t.nonTemporal)
+	}
+}
+
+// crowds reports whether rows of the destination share few sets of a first cache: 64 rows need
+// more than 8 ways of 64 sets.
+func (t *transposition) crowds() bool {
+	const crowdBytes = 1 << 10
+	return t.toStep&-t.toStep >= crowdBytes
+}
+
 // linesAtOnce reports whether whole lines are written by way of scratch to the caches:
 // where source and destination do not fit the smallest first cache together, and either rows
 // of the destination crowd few of its sets, so that a line is not there any more when its next
@@ -854,13 +973,9 @@ type transposition struct {
 // (1024² and 4096×256, f32 and bf16), 1.4 for f64 1000² and 1.3 for bf16 1023×1025, but 0.8
 // for f32 1023×1025 and 4096×192.
 func (t *transposition) linesAtOnce() bool {
-	const (
-		firstCache = 32 << 10
-		crowdBytes = 1 << 10 // 64 rows need more than 8 ways of 64 sets
-	)
-	crowds := t.toStep&-t.toStep >= crowdBytes
+	const firstCache = 32 << 10
 	large := 2*t.rows*t.cols*t.width > firstCache
-	return large && (crowds || t.width != 4)
+	return large && (t.crowds() || t.width != 4)
 }
 
 // to is the address of an element of the destination, from of that of the source.
@@ -989,25 +1104,23 @@ func (m *tileCopy) transposeBlock(
 	dst unsafe.Pointer, toStep int64, src unsafe.Pointer,
 ) {
 	fromStep := m.dims[m.cols].from * m.width
+	args := &w.transposeArgs
+	args.FromStep, args.ToStep = fromStep, toStep
 	for j := int64(0); j < cols; j += f.Cols {
 		j = min(j, cols-f.Cols)
-		w.transposeArgs = vector.TransposeArgs{
-			N:        rows / f.Rows,
-			From:     unsafe.Add(src, j*fromStep),
-			To:       unsafe.Add(dst, j*m.width),
-			FromStep: fromStep,
-			ToStep:   toStep,
-		}
-		f.F.Call(unsafe.Pointer(&w.transposeArgs))
+		args.N = rows / f.Rows
+		args.From = unsafe.Add(src, j*fromStep)
+		args.To = unsafe.Add(dst, j*m.width)
+		f.F.Call(unsafe.Pointer(args))
 		if i := rows - f.Rows; rows%f.Rows > 0 {
-			w.transposeArgs = vector.TransposeArgs{
-				N:        1,
-				From:     unsafe.Add(src, j*fromStep+i*m.width),
-				To:       unsafe.Add(dst, j*m.width+i*toStep),
-				FromStep: fromStep,
-				ToStep:   toStep,
-			}
-			f.F.Call(unsafe.Pointer(&w.transposeArgs))
+			args.N = 1
+			args.From = unsafe.Add(
+				src, j*fromStep+i*m.width,
+			)
+			args.To = unsafe.Add(
+				dst, j*m.width+i*toStep,
+			)
+			f.F.Call(unsafe.Pointer(args))
 		}
 	}
 }

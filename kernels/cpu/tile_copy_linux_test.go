@@ -116,6 +116,26 @@ func TestTransposeBlocks(t *testing.T) {
 	}
 }
 
+// Transposes to rows that several dimensions make, of which the last is short, in panels of scratch
+// with whole and with other numbers of rows and pieces, by every tile.
+func TestTransposePanels(t *testing.T) {
+	for _, c := range []struct{ from, to, order string }{
+		{"T[16,32,8,4,16]", "T[16,8,16,4,32]", "4,2,0,3,1"},
+		{"T[3,16,5,7,19]", "T[19,5,3,7,16]", "4,2,0,3,1"},
+		{"T[9,8,4,37]", "T[37,8,4,9]", "3,1,2,0"},
+		{"T[16,4,8,64]", "T[64,8,4,16]", "3,2,1,0"},
+		{"T[24,2,64,16]", "T[64,16,2,24]", "2,3,1,0"},
+	} {
+		for _, kind := range []string{"s8", "bf16", "f32", "f64"} {
+			text := fmt.Sprintf("ENTRY e { x = %s parameter(0)\nROOT r = %s transpose(x), dimensions={%s} }", c.from, c.to, c.order)
+			text = strings.ReplaceAll(text, "T[", kind+"[")
+			if checkMoves(t, rand.New(rand.NewPCG(1, 1)), kerneltest.Program(t, text)) == 0 {
+				t.Errorf("%s: nothing moved", text)
+			}
+		}
+	}
+}
+
 // Copies whose destination is periodic, of every width, by every tile: reversed and strided
 // rows, rows that are repeated, matrices of few rows or columns, and arrays that are
 // interleaved.
