@@ -319,10 +319,14 @@ func newTileGather(
 		x.slice = x.outer[n]
 		x.outer = x.outer[:n]
 	}
-	// The run is the longest dimension, of equal ones the innermost.
-	longest := -1
-	for k, d := range x.outer {
-		if longest < 0 || d.size >= x.outer[longest].size {
+	// The run is the innermost dimension, whose indices follow each other; where that is short,
+	// the longest one, of equal ones the innermost. Down a column of 1024 rows, each of another
+	// row of the table, every index, slice and copy would be in another line, and these lines
+	// would share sets.
+	longest := len(x.outer) - 1
+	for k, d := range slices.Backward(x.outer) {
+		if x.outer[longest].size < gatherRun &&
+			d.size > x.outer[longest].size {
 			longest = k
 		}
 	}
@@ -346,6 +350,9 @@ func newTileGather(
 	}
 	return x
 }
+
+// gatherRun is the slices of a run that are worth a call.
+const gatherRun = 32
 
 // push adds a dimension inside of the others, merged with the last one where the two are one.
 func (x *tileGather) push(d gatherStep) {
