@@ -55,7 +55,7 @@ type value struct {
 	// or nil for a dense value. Only dots read and write such values.
 	strides []int64
 	// The bytes of an element where elements lie as in an array that has shorter ones than
-	// the class, or 0. Only dots read such values.
+	// the class, or 0. Only dots and reductions read such values.
 	short int64
 	// The elements are bf16 that only a dot reads, which reads them as they lie: a row kernel
 	// that makes them stores them so, and they are short then.

@@ -826,6 +826,9 @@ func (c *counter) reduce(n int, runs float64, ragged symtile.DimSet) float64 {
 // computed, but for f32 in row kernels, and what is widened as it is loaded.
 func (c *counter) storesOperand(info *opCount) bool {
 	arg := info.op.Args[0]
+	if c.readsNarrow(info) {
+		return false
+	}
 	switch d := c.ops[arg].op.Instr.Shape.DType; c.ops[arg].kind {
 	case opPointwise:
 		return d != hlo.F32 || c.last(arg) > maxRowLength
@@ -833,6 +836,22 @@ func (c *counter) storesOperand(info *opCount) bool {
 		return !portable.IsNative(d) && !c.searches(info)
 	}
 	return false
+}
+
+// readsNarrow reports whether a reduction reads integers of one and two bytes in their array, see
+// lowering.narrowStrides. Tiles that are masked, or whose rows are short, are widened to scratch all
+// the same, which is not counted: their masks are known for some tilings only.
+func (c *counter) readsNarrow(info *opCount) bool {
+	d, held := info.op.Instr.Shape.DType, &c.p.Ops[info.op.Args[0]]
+	for held.Code == hlo.OpConvert && sameInScratch(
+		c.p.Ops[held.Args[0]].Instr.Shape.DType, held.Instr.Shape.DType,
+	) {
+		held = &c.p.Ops[held.Args[0]]
+	}
+	monoid, single := info.op.Instr.Attrs.ToApply.Monoid()
+	return single && held.Code == hlo.OpParameter &&
+		info.operands == 0 &&
+		vector.HasNarrowReduction(monoid, d, held.Instr.Shape.DType)
 }
 
 // store counts what is written to scratch and read again. What the first cache does not keep

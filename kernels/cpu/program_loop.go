@@ -48,6 +48,8 @@ type worker struct {
 	rowArgs       rowkernel.Args
 	stripArgs     stripCallArgs
 	reduceArgs    vector.ReduceArgs
+	narrowArgs    vector.NarrowArgs
+	windowArgs    vector.WindowArgs
 	scale         float32 // What sums are multiplied by, for machine code.
 	joined        float64 // A sum of neighbouring runs, of any type.
 	extremumArgs  vector.ExtremumArgs

@@ -165,7 +165,8 @@ func lowerRearrangement[T portable.Number](b *block, n int, op symtile.Op) {
 		b.alias(n)
 		return
 	}
-	if b.l.packsUnfold(n) || b.l.packsReverse(n) {
+	if b.l.packsUnfold(n) ||
+		b.l.packsReverse(n) || b.l.slides(n) {
 		b.l.results[n] = b.l.results[op.Args[0]]
 		return
 	}

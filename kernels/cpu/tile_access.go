@@ -348,6 +348,18 @@ func lowerLoad[T portable.Number](b *block, n int, op symtile.Op) {
 		b.bindArray(v, "is "+op.Instr.Name, a.base, param, false)
 		return
 	}
+	// So is one of integers of one and two bytes that a reduction alone reads.
+	v.strides = b.l.narrowStrides(n, op)
+	if v.strides != nil && !a.runtimeBase {
+		v.n = spanOf(
+			op.Tile.Sizes(), v.strides,
+		)
+		v.short = shape.DType.Size()
+		b.bindArray(
+			v, "is part of "+op.Instr.Name, a.base, param, false,
+		)
+		return
+	}
 	v.strides = b.l.dotOnlyStrides(n, op)
 	if v.strides == nil {
 		v.strides = b.l.columnStrides(n, op)

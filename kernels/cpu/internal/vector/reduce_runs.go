@@ -3,6 +3,7 @@ package vector
 import (
 	"math"
 	"sync"
+	"unsafe"
 
 	"github.com/tilewright/tilewright/kernels/cpu/internal/amd64"
 	"github.com/tilewright/tilewright/kernels/cpu/internal/portable"
@@ -238,6 +239,11 @@ func (f runReduction) emitWideRow(a *amd64.Assembler, identity amd64.Mem) error 
 	if _, err := loop.EmitRounds(a); err != nil {
 		return err
 	}
+	return f.emitHalves(a)
+}
+
+// emitHalves combines the halves of accumulators of 64 bytes into the low ones.
+func (f runReduction) emitHalves(a *amd64.Assembler) error {
 	high := amd64.Y12
 	for _, acc := range accumulatorRegs {
 		a.Emit(
@@ -402,4 +408,68 @@ func EmitShortRows(
 	a.Emit(amd64.JG, next)
 	a.Emit(amd64.RET)
 	return true
+}
+
+// Windows of neighbouring places have elements in common: a vector of places has those of one
+// element of all its windows in a vector of the array. Windows of five elements are
+//
+//	vmovups y0, [rsi]
+//	vaddps  y0, y0, [rsi+4]
+//	…
+//	vaddps  y0, y0, [rsi+16]
+//	vaddps  y0, y1, y0           y1 what the reduction begins with
+
+// MaxWindow is the elements of a window up to which EmitWindows has code; of one in which the
+// order of elements changes the result it is MaxShortRow, as far as rows are combined in order.
+const MaxWindow = 64
+
+// HasWindows reports whether EmitWindows has code for windows of n elements of type d.
+func HasWindows(
+	op hlo.Opcode, d hlo.DType, n int64,
+) bool {
+	f, ok := runReductions[runKeyOf(op, d)]
+	return ok && n >= 1 && (n <= MaxShortRow ||
+		f.anyOrder && n <= MaxWindow)
+}
+
+// WindowArgs is the argument block of windows at N places from X on, which become elements from Y
+// on, each beginning with *Init.
+type WindowArgs struct {
+	N          int64
+	X, Y, Init unsafe.Pointer
+}
+
+// EmitWindows emits a function, for a plan, that reduces windows, of which each begins an element
+// behind the one before: elements of x at the offsets from the first, in their order and then
+// behind what the reduction begins with, as EmitShortRows does.
+func EmitWindows(
+	a *amd64.Assembler, op hlo.Opcode, d hlo.DType, offsets []int64,
+) bool {
+	const init = amd64.R8
+	f := runReductions[runKeyOf(op, d)]
+	bytes := f.moves.Bytes
+	EmitLoadArgs(a)
+	emitLoadArg(a, init, 3)
+	err := emitInto(a, bytes, bytes, bytes, func(
+		c *amd64.Chain, from, to amd64.Mem,
+	) {
+		var window amd64.Value
+		for k, offset := range offsets {
+			at := from
+			at.Disp = int32(offset * int64(bytes))
+			x := c.Load(f.moves.Load, at, 32)
+			if k > 0 {
+				x = f.combine(c, window, x)
+			}
+			window = x
+		}
+		first := c.Load(
+			f.moves.Broadcast, amd64.Mem{Base: init}, 0,
+		)
+		c.Store(
+			f.moves.Store, to, 32, f.combine(c, first, window),
+		)
+	})
+	a.Emit(amd64.RET)
+	return err == nil
 }
