@@ -92,6 +92,8 @@ func (b *Backend) spec() deviceSpec {
 	spec.past = b.prior.sheet.PastBytes
 	spec.places = b.prior.sheet.ReadPlaces
 	spec.spread = b.prior.sheet.SpreadStores == 1
+	spec.bandFetch = b.prior.sheet.BandFetch
+	spec.copyPlaces = b.prior.sheet.CopyPlaces
 	spec.sumPlaces = b.prior.sheet.SumPlaces
 	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
 	spec.Panel = b.prior.panel(spec)

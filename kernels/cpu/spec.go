@@ -40,6 +40,11 @@ type deviceSpec struct {
 	places int64
 	// Stores of transposes past the caches are spread.
 	spread bool
+	// Rows of transposes past the caches are read together and fetched so many bytes ahead; 0:
+	// one after another.
+	bandFetch int64
+	// Long rows that are copied past the caches are read at so many places in turn; 0: at one.
+	copyPlaces int64
 	// Rows that are only reduced are; 0 where it was not measured.
 	sumPlaces int64
 	// Results too small for a denormal number take the processor long.

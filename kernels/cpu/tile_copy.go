@@ -42,6 +42,11 @@ type tileCopy struct {
 	ahead int64
 	// Stores of a transpose past the caches are spread, see vector.BandArgs.
 	spread bool
+	// How far ahead rows of a transpose past the caches are fetched, in bytes; 0: see
+	// vector.BandArgs.
+	bandFetch int64
+	// At how many rows in turn long ones are read, see vector.CopyArgs.
+	places int64
 	// The slots of the places of element 0, or −1 for place 0.
 	to, from int
 	// The numbers of the first elements in the two arrays, from these places on.
@@ -80,6 +85,10 @@ func (b *block) lowerCopies(r *composition, in *instr, m tileCopy, once []int) {
 	var all []*tileCopy
 	m.ahead = max(prefetchBytes, b.l.spec.fetch)
 	m.spread = b.l.spec.spread
+	m.places = b.l.spec.copyPlaces
+	if m.width == followedWidth {
+		m.bandFetch = b.l.spec.bandFetch
+	}
 	for _, t := range r.views {
 		if x := b.lowerCopy(t, in, m); x != nil {
 			all = append(all, x)
@@ -698,8 +707,9 @@ func (m *tileCopy) eachOuter(
 // copyRuns copies rows of elements that follow each other in both arrays.
 func (m *tileCopy) copyRuns(w *worker, x *copyBox) {
 	rows := vector.CopyArgs{
-		N:     1,
-		Bytes: x.size[m.cols] * m.width,
+		N:      1,
+		Bytes:  x.size[m.cols] * m.width,
+		Places: m.places,
 	}
 	if m.outerRow >= 0 {
 		rows.N = x.size[m.outerRow]
@@ -726,14 +736,22 @@ const (
 )
 
 // fillRuns writes rows of copies of one element. A pattern of copies is made
-// once per row and copied as often as it fits.
+// once per row and copied as often as it fits, or once for all rows of a dimension along
+// which the element is the same: the edges of a padded matrix are two short rows a row of it.
 func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 	bytes := x.size[m.cols] * m.width
 	if w.fillPattern == nil {
 		w.fillPattern = new([4096]byte)
 	}
-	m.eachOuter(x, m.cols, -1, func(dst, src unsafe.Pointer) {
-		pattern := w.fillPattern[:min(int64(len(w.fillPattern)), bytes)]
+	pattern := w.fillPattern[:min(int64(len(w.fillPattern)), bytes)]
+	same := -1
+	if int64(len(pattern)) == bytes {
+		same = slices.IndexFunc(
+			m.dims,
+			func(d copyDim) bool { return d.from == 0 && d.to != 1 },
+		)
+	}
+	m.eachOuter(x, m.cols, same, func(dst, src unsafe.Pointer) {
 		n := copy(
 			pattern,
 			unsafe.Slice((*byte)(src), m.width),
@@ -747,6 +765,9 @@ func (m *tileCopy) fillRuns(w *worker, x *copyBox) {
 			From:   unsafe.Pointer(&pattern[0]),
 			To:     dst,
 			ToStep: int64(len(pattern)),
+		}
+		if same >= 0 {
+			rows.N, rows.ToStep = x.size[same], m.dims[same].to*m.width
 		}
 		w.copyArgs.CopyRows(rows, m.nonTemporal)
 		if left := bytes % int64(len(pattern)); left > 0 {
@@ -1016,6 +1037,11 @@ const (
 	// wayBytes is the distance at which lines share a set of the second-level cache,
 	// and fewWays half of the ways it has on most processors.
 	wayBytes, fewWays = 64 << 10, 8
+	// followedBytes is partBytes where rows are fetched ahead as they are read: a band is fewer
+	// than 50 µs then.
+	followedBytes = 16 << 10
+	// followedWidth is the bytes of the elements for which that gains.
+	followedWidth = 4
 )
 
 // piece is the bytes of a row of the destination that are written at once: half as many
@@ -1023,12 +1049,35 @@ const (
 // most ways of few sets. For 4096 by 4096 f32 on a Zen 5 the half takes 0.8 of the time
 // on one thread, for bf16 0.7; 4096 by 2048 f64, whose rows need half of the ways, 1.05.
 func (t *transposition) piece() int64 {
+	if t.follows() {
+		return pieceBytes
+	}
 	apart := t.fromStep & -t.fromStep
 	sets := wayBytes / max(1, min(apart, wayBytes))
 	if pieceBytes/t.width > fewWays*sets {
 		return pieceBytes / 2
 	}
 	return pieceBytes
+}
+
+// follows reports whether rows of a band are read a line of each in turn, and fetched ahead.
+// Rows of the destination that begin within lines would have a line of columns read again for each
+// piece, which takes longer than that gains.
+func (t *transposition) follows() bool {
+	return t.bandFetch > 0 && t.nonTemporal && !t.beginsWithin()
+}
+
+// beginsWithin reports whether rows of the destination begin within lines.
+func (t *transposition) beginsWithin() bool {
+	return (int64(uintptr(t.dst))|t.toStep)%vector.LineBytes != 0
+}
+
+// part is the bytes of a row of the source that a band has.
+func (t *transposition) part() int64 {
+	if t.follows() {
+		return followedBytes
+	}
+	return partBytes
 }
 
 // streamed transposes whole lines of the destination by way of scratch, and the rest
@@ -1040,7 +1089,7 @@ func (t *transposition) piece() int64 {
 func (t *transposition) streamed(w *worker) {
 	line := vector.LineBytes / t.width
 	before := int64(0)
-	if (int64(uintptr(t.dst))|t.toStep)%vector.LineBytes != 0 {
+	if t.beginsWithin() {
 		before = line
 	}
 	rows := t.rows / line * line
@@ -1053,7 +1102,7 @@ func (t *transposition) streamed(w *worker) {
 		t.direct(w, 0, rows, 0, before)
 	}
 	piece := t.piece() / t.width
-	part := partBytes / t.width
+	part := t.part() / t.width
 	for row := int64(0); row < rows; row += part {
 		for col := before; col < end; col += piece {
 			t.band(w, row, rows, col, min(piece, end-col), end, before)
@@ -1072,7 +1121,10 @@ func (t *transposition) streamed(w *worker) {
 // where the columns of bands end. It has the next band prefetched.
 func (t *transposition) band(w *worker, row, rows, col, piece, end, before int64) {
 	line := vector.LineBytes / t.width
-	part := min(partBytes/t.width, rows-row)
+	part := min(
+		t.part()/t.width,
+		rows-row,
+	)
 	nextRow, nextCol := row, col+piece
 	if nextCol >= end {
 		nextCol = before
@@ -1080,7 +1132,14 @@ func (t *transposition) band(w *worker, row, rows, col, piece, end, before int64
 			nextRow = row + part
 		}
 	}
-	next := min(partBytes/t.width, rows-nextRow)
+	next := min(
+		t.part()/t.width,
+		rows-nextRow,
+	)
+	ahead := int64(0)
+	if t.follows() {
+		ahead = t.bandFetch / vector.LineBytes
+	}
 	w.bandArgs.Transpose(t.f, t.width, vector.BandArgs{
 		From:       t.from(row, col-before),
 		To:         t.to(row, col),
@@ -1092,6 +1151,7 @@ func (t *transposition) band(w *worker, row, rows, col, piece, end, before int64
 		Before:     before > 0,
 		Cached:     !t.nonTemporal,
 		Spread:     t.spread,
+		Ahead:      ahead,
 		Fetch:      uintptr(t.from(nextRow, nextCol)),
 		FetchLines: next / line,
 	})

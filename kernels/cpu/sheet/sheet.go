@@ -76,6 +76,12 @@ type Sheet struct {
 	// SpreadStores is 1 where stores of a transpose past the caches are best spread among the
 	// reads of what comes next.
 	SpreadStores int64 `json:"spread_stores,omitempty"`
+	// BandFetch is how far ahead rows of a band of a transpose are best fetched where a line of
+	// each of them is read in turn; none: they are fetched one after another.
+	BandFetch int64 `json:"band_fetch_bytes,omitempty"`
+	// CopyPlaces is at how many rows in turn long rows of a slice are best copied past the caches:
+	// 8 or, where there is none, 1.
+	CopyPlaces int64 `json:"copy_places,omitempty"`
 	// PastBytes is how large an output is that is best written past the caches though the last
 	// one would hold it: what reads it and what is written come from there as slowly as from
 	// memory.

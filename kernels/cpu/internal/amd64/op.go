@@ -516,6 +516,8 @@ const (
 	VPERMPS
 	// VPERMD permutes 32-bit lanes by a vector.
 	VPERMD
+	// VSHUFF32X4 selects two quarters of each of two vectors of 64 bytes.
+	VSHUFF32X4
 	// VINSERTF64X4 inserts a half of 64 bytes.
 	VINSERTF64X4
 	// VEXTRACTF64X4 extracts a half of 64 bytes.

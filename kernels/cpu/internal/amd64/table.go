@@ -811,6 +811,10 @@ var instructions = withWide([opCount]instruction{
 	VPERMD: {"vpermd", []form{{
 		vex | p66 | m38, 0x36, 0, "RVM", args{y, y, y | m256},
 	}}},
+	VSHUFF32X4: {"vshuff32x4", []form{{
+		evex | p66 | m3A, 0x23, 0, "RVMI",
+		args{z, z, z | mv, u8},
+	}}},
 	VINSERTF64X4: {"vinsertf64x4", []form{{
 		evex | p66 | m3A | w1, 0x1a, 0, "RVMI",
 		args{z, z, y | m256, u8},
