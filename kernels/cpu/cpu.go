@@ -94,6 +94,7 @@ func (b *Backend) spec() deviceSpec {
 	spec.spread = b.prior.sheet.SpreadStores == 1
 	spec.bandFetch = b.prior.sheet.BandFetch
 	spec.copyPlaces = b.prior.sheet.CopyPlaces
+	spec.sumBits = b.prior.sheet.SumBits
 	spec.sumPlaces = b.prior.sheet.SumPlaces
 	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
 	spec.Panel = b.prior.panel(spec)

@@ -192,6 +192,7 @@ func (n *rowGroup) compile(l *lowering) (step, error) {
 		FetchPass:    l.spec.fetchPass,
 		Places:       l.spec.places,
 		SumPlaces:    l.spec.sumPlaces,
+		SumBits:      l.spec.sumBits,
 		Vanishes:     l.spec.vanishes,
 		FromMemory:   l.readsMemory(),
 		First:        int64(l.spec.First),

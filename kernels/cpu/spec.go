@@ -47,6 +47,8 @@ type deviceSpec struct {
 	copyPlaces int64
 	// Rows that are only reduced are; 0 where it was not measured.
 	sumPlaces int64
+	// They are best read in vectors of so many bits; 0: of the most.
+	sumBits int64
 	// Results too small for a denormal number take the processor long.
 	vanishes bool
 	// What assembling code uses again, nil for memory of each lowering. It is one lowering's

@@ -73,6 +73,9 @@ type Sheet struct {
 	ReadPlaces int64 `json:"read_places,omitempty"`
 	// SumPlaces is at how many places in turn rows that are only reduced are best read.
 	SumPlaces int64 `json:"sum_places,omitempty"`
+	// SumBits is the bits of vectors in which rows from memory that are only reduced are best
+	// read, 256; none: of the widest.
+	SumBits int64 `json:"sum_bits,omitempty"`
 	// SpreadStores is 1 where stores of a transpose past the caches are best spread among the
 	// reads of what comes next.
 	SpreadStores int64 `json:"spread_stores,omitempty"`

@@ -218,6 +218,29 @@ func TestSumPlaces(t *testing.T) {
 	}
 }
 
+// Rows from memory that are only reduced, with little arithmetic, are read in vectors of 32 bytes
+// where the processor does that best.
+func TestSumBits(t *testing.T) {
+	for _, c := range []struct {
+		bits       int64
+		fromMemory bool
+		op         hlo.Opcode
+		wide       bool
+	}{
+		{256, true, hlo.OpAbs, false}, {256, false, hlo.OpAbs, true},
+		{0, true, hlo.OpAbs, true}, {256, true, hlo.OpTanh, true},
+	} {
+		m := newMaker(64, 1024)
+		sum, _ := m.reduce(hlo.OpAdd, m.do(c.op, m.load()), 0)
+		m.access(sum, m.Stores, 1, 0)
+		m.Plan()
+		code, err := m.Compile(Options{Prefetch: -1, Ahead: -1, SumBits: c.bits, FromMemory: c.fromMemory, Wide: true})
+		if err != nil || code.Wide != c.wide {
+			t.Errorf("%+v: vectors of 64 bytes are used: %t (%v)", c, !c.wide, err)
+		}
+	}
+}
+
 // Sums of columns are fetched ahead at each of their places where what suits the processor is
 // near and they come from memory, and not at all where nobody has measured it.
 func TestColumnDistances(t *testing.T) {
