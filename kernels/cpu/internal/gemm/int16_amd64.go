@@ -95,6 +95,9 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 	z := byteMatrixOf(c)
 	strip := product{family: f.family, caches: p.Caches}
 	block = evenParts(m, block, 6)
+	if strip.holdsPairs(x, sizes[0], m, k) {
+		block = m // panels are packed once for all rows
+	}
 	most := evenParts(k, 2*pairs, 16)
 	for i := 0; i < m; i += block {
 		count := min(block, m-i)
@@ -131,9 +134,16 @@ func multiplyPairs[T Element](f *pairFormat, p Product[T], scratch []T) {
 // lie, by n columns: they are pairs, and the second cache holds all sets of lines that rows
 // compete for, or a copy would serve two panels at most.
 func (p *product) readsPairs(a byteMatrix, size, rows, terms, n int) bool {
+	return p.holdsPairs(a, size, rows, terms) ||
+		n <= 2*p.width() && p.holdsPairs(a, size, 0, terms)
+}
+
+// holdsPairs reports whether so many rows and terms of elements of size bytes are pairs as they
+// lie, and in the second cache.
+func (p *product) holdsPairs(a byteMatrix, size, rows, terms int) bool {
 	return p.isDeep(p.caches) && size == 2 &&
 		a.col == size && terms%2 == 0 &&
-		(rows*a.row <= p.caches.Filled().Second/4*3 || n <= 2*p.width())
+		rows*a.row <= p.caches.Filled().Second/4*3
 }
 
 // nextPart is the prefetch of what follows the rows of x at i and their terms at p: the next

@@ -38,6 +38,9 @@ func TestShort(t *testing.T) {
 		if trial%10 == 0 { // several blocks of terms
 			m, n, k = 1+r.IntN(250), 1+r.IntN(70), 1+r.IntN(2300)
 		}
+		if trial%10 == 5 { // many rows that the second cache holds
+			m, n, k = 200+r.IntN(300), 1+r.IntN(100), 1+r.IntN(300)
+		}
 		of, by := layouts[trial%4], layouts[trial/4%4]
 		if ReadsBytes() {
 			unsigned := [2]bool{trial%2 == 1, trial%3 == 1}
