@@ -488,11 +488,12 @@ func turnedProducts(p *symtile.Program) *symtile.Program {
 }
 
 // turnsProduct reports whether a transpose exchanges the rows and columns of a dot that
-// nothing else reads.
+// nothing else reads, no online loop either, whose rows are rescaled.
 func turnsProduct(p *symtile.Program, op symtile.Op) bool {
 	n := op.Args[0]
 	dot := p.Ops[n]
-	if !isDot(dot) || len(readersOf(p, dot.Instr)) != 1 {
+	if !isDot(dot) || len(readersOf(p, dot.Instr)) != 1 ||
+		rescales(p.Body, n) {
 		return false
 	}
 	for _, r := range p.Roots {
@@ -514,6 +515,23 @@ func turnsProduct(p *symtile.Program, op symtile.Op) bool {
 		order[columns:],
 		order[batch:columns],
 	))
+}
+
+// rescales reports whether op n is a sum that an online loop among steps, or inside of one,
+// rescales.
+func rescales(body []symtile.Step, n int) bool {
+	return slices.ContainsFunc(body, func(s symtile.Step) bool {
+		switch {
+		case s.Loop == nil:
+			return false
+		case s.Loop.Online != nil && slices.ContainsFunc(
+			s.Loop.Online.Rescaled,
+			func(r symtile.Rescaled) bool { return r.Op == n },
+		):
+			return true
+		}
+		return rescales(s.Loop.Body, n)
+	})
 }
 
 // readersOf are the ops that read an instruction, as often as they do.

@@ -67,6 +67,9 @@ l = $t[2,10] reduce(e, zero), dimensions={2}, to_apply=add
 ls = $t[2,10,24] broadcast(l), dimensions={0,1}
 p = $t[2,10,24] divide(e, ls)
 ROOT o = $t[2,10,20] dot(p, v), lhs_batch_dims={0}, lhs_contracting_dims={2}, rhs_batch_dims={0}, rhs_contracting_dims={1}`,
+	rowsOfX + `v = $t[40,9] parameter(1)
+o = $t[6,9] dot(e, v), lhs_contracting_dims={1}, rhs_contracting_dims={0}
+ROOT z = $t[9,6] transpose(o), dimensions={1,0}`,
 }
 
 // otherSums are fusions whose sums have other types than the maximum.
