@@ -93,6 +93,25 @@ func TestNarrowReductions(t *testing.T) {
 	}
 }
 
+// Views of elements of eight bytes are read where they lie: what repeats along a row, rows that
+// repeat, and parts of a row that do, of odd sizes too, with conversions to four bytes and back.
+func TestViewsOfEightBytes(t *testing.T) {
+	for _, d := range []string{"f64", "s64", "u64"} {
+		for _, size := range []string{"40", "64", "77", "200"} {
+			for _, form := range []string{
+				"r = T[9] reduce(x, i), dimensions={1}, to_apply=f\nb = T[9,N] broadcast(r), dimensions={0}\nROOT y = T[9,N] subtract(x, b)",
+				"r = T[N] reduce(x, i), dimensions={0}, to_apply=f\nb = T[9,N] broadcast(r), dimensions={1}\nROOT y = T[9,N] subtract(x, b)",
+				"r = T[9] reduce(x, i), dimensions={1}, to_apply=f\nb = T[9,N] broadcast(r), dimensions={0}\nc = f32[9,N] convert(x)\ne = T[9,N] convert(c)\nROOT y = T[9,N] maximum(e, b)",
+				"r = T[9] reduce(x, i), dimensions={1}, to_apply=f\nb = T[9,N] broadcast(r), dimensions={0}\np = pred[9,N] compare(x, b), direction=LT\nROOT y = T[9,N] select(p, b, x)",
+				"n = T[9,N] negate(x)\nb = T[2,9,3,N] broadcast(n), dimensions={1,3}\nROOT y = T[2,9,3,N] multiply(b, b)",
+			} {
+				form = strings.ReplaceAll(strings.ReplaceAll(form, "T[", d+"["), "N", size)
+				likeReferenceTiled(t, reduceText("add", d, "x = "+d+"[9,"+size+"] parameter(0)\ni = "+d+"[] constant(1)\n"+form))
+			}
+		}
+	}
+}
+
 // Windows along rows are reduced where they lie, of one dimension and of two, with strides outside
 // and gaps inside.
 func TestSlidingWindows(t *testing.T) {
