@@ -92,6 +92,9 @@ type counts struct {
 	elements float64
 	// Bytes that a lane needs.
 	scratch float64
+	// Bytes of results of dots that are made in outputs, and in scratch where tile programs
+	// share a tile.
+	results float64
 	// Sequential dimensions of several tiles, and the product of their tiles.
 	loops, iterations float64
 	// 1 where rows leave the second cache before they are read again; a part of it
@@ -174,6 +177,9 @@ type opCount struct {
 	scattered int
 	// A dot whose result is read in the program, not only stored.
 	read bool
+	// A dot whose result is made in an output, if its tiles are full and have the strides:
+	// lowering.outputStrides.
+	output bool
 	// The gathers that read it where it is direct.
 	gathers []int
 	// Its elements are all in scratch at once.
@@ -486,6 +492,7 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		a := op.Instr.Attrs
 		x.contracted = a.LHSContract
 		x.read = len(readersOf(p, op.Instr)) > 0
+		x.output = !x.read && makesOutput(p, op)
 		left := p.Ops[op.Args[0]].Tile
 		right := p.Ops[op.Args[1]].Tile
 		x.packs[0] = reorders(
@@ -500,6 +507,22 @@ func opCountOf(p *symtile.Program, n int) opCount {
 		}
 	}
 	return x
+}
+
+// makesOutput reports whether one root, which all tile programs store, has the result of a dot
+// in the type that it is computed in.
+func makesOutput(p *symtile.Program, op *symtile.Op) bool {
+	stores := 0
+	for _, r := range p.Roots {
+		if p.Ops[r.Op].Instr == op.Instr {
+			stores++
+			if len(r.Once) > 0 {
+				return false
+			}
+		}
+	}
+	return stores == 1 && !op.Tile.HasDigits() &&
+		portable.IsNative(op.Instr.Shape.DType)
 }
 
 // kindOf says how an op is counted.
@@ -744,7 +767,7 @@ func (c *counter) op(n int, ragged symtile.DimSet) {
 		}
 	}
 	k.rows += rows * runs
-	c.movement(n, size, runs)
+	c.movement(n, size, runs, ragged)
 }
 
 // arithmetic counts element operations that are neither products nor reductions.
@@ -1178,7 +1201,7 @@ func (c *counter) mask(n int, runs float64, ragged symtile.DimSet) {
 }
 
 // movement counts the bytes that an op touches and the scratch that it needs.
-func (c *counter) movement(n int, size, runs float64) {
+func (c *counter) movement(n int, size, runs float64, ragged symtile.DimSet) {
 	k := &c.counts
 	info := &c.ops[n]
 	if info.kind != opPointwise && !info.direct {
@@ -1197,6 +1220,8 @@ func (c *counter) movement(n int, size, runs float64) {
 	}
 	switch {
 	case info.kind == opLoads || c.turnsArrays(n):
+	case info.output && c.extents.Over(n)&ragged == 0 && !c.storesApart(n):
+		k.results += size * info.width
 	case info.tiled:
 		k.scratch += size * info.width
 	default:

@@ -220,7 +220,9 @@ func offerSplits(f *facts) []int64 {
 		return nil
 	}
 	if isDot(f.p.Ops[f.divided[0]]) {
-		if f.terms < longContraction {
+		// Each part has a result in scratch.
+		scratch := f.counts.scratch + f.counts.results
+		if f.terms < longContraction || scratch > f.spec.mostScratch() {
 			return nil
 		}
 		return splitParts

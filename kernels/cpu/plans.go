@@ -265,7 +265,7 @@ func (s *search) tiling(t symtile.Tiling) pricedTiling {
 		work:    c.counts.work,
 	}
 	out.large = 8*c.counts.elements > maxScratch
-	out.sensible = c.counts.scratch <= float64(s.spec.Third/4) &&
+	out.sensible = c.counts.scratch <= s.spec.mostScratch() &&
 		c.counts.work >= c.counts.runs*s.minWork
 	if s.strict && out.large {
 		out.sensible = out.sensible && s.fits(t)

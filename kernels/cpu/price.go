@@ -362,7 +362,7 @@ func (x *pricer) price(plan kernels.Plan, c *counter, price *kernels.Price) {
 		t[termKnobs] = n * unmodelledShare * price.Total(&x.terms)
 	}
 	price.Lanes = busy
-	price.Scratch = k.scratch
+	price.Scratch = k.scratch + k.results // what tiles take, wherever they are
 }
 
 // parts is the number of tile programs that share a tile: those of splitk=, but one where
@@ -467,7 +467,7 @@ func (x *pricer) shares(k *counts, base, lanes, parts float64, t []float64) {
 	if !x.kept {
 		t[termNarrow] = k.late * lateSeconds / lanes
 	}
-	t[termScratch] = base * (x.spilled(k) - 1)
+	t[termScratch] = base * (x.spilled(k, parts) - 1)
 	if k.stored > 0 {
 		t[termScratch] += k.stored / x.bandwidth[min(1, len(x.bandwidth)-1)] / lanes
 	}
@@ -501,12 +501,17 @@ func (x *pricer) dotShares(k *counts, base, lanes, parts float64, t []float64) {
 	}
 	t[termPacking] = products * 2 / x.flops / lanes
 	t[termLoops] = base * (loopCost*k.loops + rereadCost*k.reread)
-	t[termScratch] = base * (math.Pow(x.spilled(k), dotScratchExponent) - 1)
+	t[termScratch] = base * (math.Pow(x.spilled(k, parts), dotScratchExponent) - 1)
 }
 
-// spilled is how often the scratch of a lane takes half of the second cache, at least 1.
-func (x *pricer) spilled(k *counts) float64 {
-	return max(1, k.scratch/float64(x.spec.Second/2))
+// spilled is how often the scratch of a lane takes half of the second cache, at least 1. Parts
+// of a tile are in scratch before they are added to an output.
+func (x *pricer) spilled(k *counts, parts float64) float64 {
+	scratch := k.scratch
+	if parts > 1 {
+		scratch += k.results
+	}
+	return max(1, scratch/float64(x.spec.Second/2))
 }
 
 // idleShare is by how much longer a program takes than if its tile programs could be

@@ -95,6 +95,9 @@ func (c deviceSpec) pastFrom(dot bool) int64 {
 	return min(c.past, half)
 }
 
+// mostScratch is the bytes of scratch of plans that are offered.
+func (c deviceSpec) mostScratch() float64 { return float64(c.Third / 4) }
+
 // hasDot reports whether a program has a product.
 func hasDot(p *symtile.Program) bool {
 	return slices.ContainsFunc(p.Ops, func(op symtile.Op) bool {
