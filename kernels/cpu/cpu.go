@@ -97,7 +97,8 @@ func (b *Backend) spec() deviceSpec {
 	spec.sumBits = b.prior.sheet.SumBits
 	spec.sumPlaces = b.prior.sheet.SumPlaces
 	spec.vanishes = b.prior.sheet.UnderflowCycles > 0
-	spec.Panel = b.prior.panel(spec)
+	spec.Single = b.prior.panel(spec)
+	spec.Panel = b.prior.pairedPanel(spec)
 	spec.Pairs = b.prior.sheet.PanelsAtOnce == 2
 	spec.Fetched = b.prior.sheet.FetchesOperands == 1
 	return spec

@@ -216,17 +216,26 @@ func (p prior) share(level string) float64 {
 // panel is the bytes of panels of dots that come from the second cache; 0: they stay in the
 // first. A kernel reads two lines for six rows of multiply-adds of 512 bits, which take twelve
 // cycles where a core has one such unit, and six, in which second caches give no more than
-// that, where it has two, unless the sheet says what was measured.
+// that, where it has two.
 func (p prior) panel(c deviceSpec) int {
-	const wide, oneUnit = 512, 16 // bits, and multiply-adds of f32 a cycle
-	if n := p.sheet.PanelBytes; n > 0 && c.vector >= wide {
-		return int(n)
-	}
+	const oneUnit = 16 // multiply-adds of f32 a cycle
 	if !p.known || c.vector < wide ||
 		p.sheet.Macs(wide) > oneUnit {
 		return 0
 	}
 	return c.Second / 8
+}
+
+// wide is the bits of the widest vectors.
+const wide = 512
+
+// pairedPanel is panel of kernels that multiply by two at once, where the sheet may say what
+// was measured.
+func (p prior) pairedPanel(c deviceSpec) int {
+	if n := p.sheet.PanelBytes; n > 0 && c.vector >= wide {
+		return int(n)
+	}
+	return p.panel(c)
 }
 
 // slowness is how many times longer a cycle is than one of the typical core.

@@ -130,22 +130,31 @@ func quadPeak() float64 {
 
 // BenchmarkPairs reports the times of products of f32 with kernels of one panel over those with
 // kernels of pairs, and over those that leave it to the hardware to fetch operands, too: medians
-// of rounds in which each has a turn. Arrays of a shape take 64 MiB together.
+// of rounds in which each has a turn. Arrays of a shape take 64 MiB together. Caches are those of
+// an Emerald Rapids, and of a Zen 4, whose panels are as long for both kernels.
 func BenchmarkPairs(b *testing.B) {
 	if f32 != &f32Wide {
 		b.Skip("no kernels of pairs for this CPU")
 	}
-	one := Caches{First: 48 << 10, Second: 2 << 20}
+	xeon := Caches{First: 48 << 10, Second: 2 << 20}
+	benchmarkPairs(b, "EmeraldRapids", xeon, 96<<10)
+	one := zen4
+	one.Pairs = false
+	benchmarkPairs(b, "Zen4", one, one.Panel)
+}
+
+// benchmarkPairs is BenchmarkPairs with caches, and the panels of pairs.
+func benchmarkPairs(b *testing.B, name string, one Caches, panel int) {
 	pairs := one
 	pairs.Pairs = true
-	pairs.Panel = 96 << 10
+	pairs.Panel = panel
 	fetched := pairs
 	fetched.Fetched = true
 	for _, s := range [][3]int{
 		{256, 256, 256}, {512, 512, 512}, {1024, 1024, 1024},
 		{64, 4096, 1024}, {4096, 64, 4096}, {4096, 4096, 64}, {128, 128, 8192},
 	} {
-		b.Run(fmt.Sprintf("%dx%dx%d", s[0], s[1], s[2]), func(b *testing.B) {
+		b.Run(fmt.Sprintf("%s/%dx%dx%d", name, s[0], s[1], s[2]), func(b *testing.B) {
 			ratios := pairRatios(s[0], s[1], s[2], one, pairs, fetched)
 			b.ReportMetric(ratios[1], "pairs-times-as-fast")
 			b.ReportMetric(ratios[2], "fetched-times-as-fast")

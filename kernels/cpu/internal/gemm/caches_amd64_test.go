@@ -7,6 +7,12 @@ import (
 	"testing"
 )
 
+// zen4 has the caches of a Zen 4, whose second one gives panels as fast as kernels multiply.
+var zen4 = Caches{
+	First: 32 << 10, Second: 1 << 20, Third: 16 << 20,
+	Panel: 128 << 10, Single: 128 << 10, Pairs: true,
+}
+
 // Blocks of a product of 2048³ on cores of several caches. Those of the first
 // are what was measured to be best on a core of 32 and 512 KiB and 16 MiB; panels of
 // two lines a term never fill a first-level cache.
@@ -31,6 +37,8 @@ func TestBlocking(t *testing.T) {
 		{Caches{First: 32 << 10, Second: 1 << 20, Third: 16 << 20, Panel: 128 << 10}, blocking{192, 512, 2048}, &f32Narrow},
 		{Caches{First: 48 << 10, Second: 2 << 20, Third: 16 << 20, Panel: 96 << 10, Pairs: true}, blocking{138, 688, 1024}, &f32Wide},
 		{Caches{First: 48 << 10, Second: 2 << 20, Third: 16 << 20, Panel: 96 << 10, Pairs: true}, blocking{516, 256, 2048}, &i32Wide},
+		{zen4, blocking{48, 1024, 1024}, &f32Wide},
+		{zen4, blocking{96, 1024, 1024}, &i32Wide},
 	} {
 		if got := x.family.blocking(x.caches, 2048, 2048, 2048); got != x.want {
 			t.Errorf("%v: %v, not %v", x.caches, got, x.want)
@@ -44,6 +52,13 @@ func TestNarrowBlocking(t *testing.T) {
 	c := Caches{First: 48 << 10, Second: 1 << 20, Third: 32 << 20}
 	for _, f := range []*family{&f32Narrow, &f32Wide} {
 		if got, want := f.blocking(c, 4096, 64, 4096), (blocking{48, 1024, 64}); got != want {
+			t.Errorf("%d lanes: %v, not %v", f.lanes, got, want)
+		}
+		want := blocking{48, 1024, 64}
+		if f == &f32Wide { // pieces of two pages where panels are in the second-level cache
+			want = blocking{12, 2048, 64}
+		}
+		if got := f.blocking(zen4, 4096, 64, 4096); got != want {
 			t.Errorf("%d lanes: %v, not %v", f.lanes, got, want)
 		}
 		x := product{family: f, m: 4096, n: 64, slab: byteMatrix{row: 4096}}

@@ -139,6 +139,8 @@ type Caches struct {
 	// they need fewer instructions and loads for a multiply-add. Panels are in the second-level
 	// cache then, and half of that is left to what the hardware fetches.
 	Pairs bool
+	// Single is Panel of kernels of one panel where Pairs is set.
+	Single int
 	// Fetched says that the hardware fetches operands of these kernels ahead, and better than
 	// kernels do: slabs of A, and B where it is used for one slab.
 	Fetched bool
