@@ -42,7 +42,7 @@ import (
 
 // Revision names how code is generated. It is part of every cache key and
 // changes whenever lowering changes what a plan does or how fast it is.
-const Revision = "go30"
+const Revision = "go31"
 
 // Backend is the CPU backend of this machine. Its device is measured once, when
 // it is first asked for, unless it was told. Its worker pool and scratch are shared by all of its
