@@ -140,7 +140,7 @@ func (x Product[T]) windowsInPlace(f *family) bool {
 // blockingOf is the blocking of a product: of windows in place, whole runs or equal parts of
 // them; others are packed however narrow the product is.
 func blockingOf[T Element](f *family, x Product[T]) blocking {
-	c := f.cachesOf(x.Caches)
+	c := f.cachesOf(x.Caches, x.M)
 	switch {
 	case x.Windows == nil:
 		return f.blocking(
