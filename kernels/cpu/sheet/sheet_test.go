@@ -192,3 +192,33 @@ func TestOfDecodesFew(t *testing.T) {
 		}
 	}
 }
+
+// No sheet has a name twice in one object, of which JSON keeps the last.
+func TestNamesAreOnce(t *testing.T) {
+	entries, err := files.ReadDir("sheets")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := files.ReadFile("sheets/" + e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []map[string]bool // of the objects that are open
+		for line := range strings.Lines(string(text)) {
+			if name, _, found := strings.Cut(strings.TrimSpace(line), ":"); found && strings.HasPrefix(name, `"`) {
+				if in := names[len(names)-1]; in[name] {
+					t.Errorf("%s has %s twice", e.Name(), name)
+				} else {
+					in[name] = true
+				}
+			}
+			if strings.HasSuffix(strings.TrimSpace(line), "{") {
+				names = append(names, map[string]bool{})
+			}
+			if strings.HasPrefix(strings.TrimSpace(line), "}") {
+				names = names[:len(names)-1]
+			}
+		}
+	}
+}
