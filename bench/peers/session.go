@@ -134,9 +134,9 @@ func (s *session) start(name string) {
 	}
 }
 
-// driver returns a driver that was built, started again if it was ended for a late answer.
+// driver returns a driver that was built, started again if it has ended, for a late answer or by itself.
 func (s *session) driver(name string) *driver {
-	if d := s.drivers[name]; d != nil && errors.Is(d.broken, errTooLong) {
+	if d := s.drivers[name]; d != nil && d.broken != nil {
 		d.close()
 		delete(s.drivers, name)
 		s.start(name)
