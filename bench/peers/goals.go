@@ -44,11 +44,11 @@ var targets = []target{
 	{
 		what: "row fusions, share of the roof", mean: 0.95,
 		families: []string{"layernorm", "rmsnorm", "gelu", "bias_gelu", "chain", "add"},
-		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads their rate changes from run to run, as the hypervisor places the cores (BenchmarkLanes); on an Emerald Rapids what has functions computes for as long as the copy takes (BenchmarkHot), and the two overlap in part only; on a Zen 4 an rmsnorm takes 0.67 to 1.2 ms from round to round where the copy takes 0.7 to 0.8 (not found why)",
+		cause:    "stores past the caches alone take most of the time of the copy, so that sweeps that do not store delay it; on two threads their rate changes from run to run, as the hypervisor places the cores (BenchmarkLanes); on an Emerald Rapids what has functions computes for as long as the copy takes (BenchmarkHot), and the two overlap in part only; on a Zen 4 times of one plan of an rmsnorm differ from round to round by more than those of the copy (not found why)",
 	},
 	{
 		what: "softmax, share of the roof", families: []string{"softmax"}, mean: 0.9,
-		cause: "the maximum and the quotients wait for memory while no exponentials are computed; on an Emerald Rapids the code from the caches takes 0.8 of the copy (BenchmarkHot), and the last pass stores a row at once, which the exponentials of the next one could hide if both were one loop (in C that is slower on a Zen 4); two threads as for rows",
+		cause: "the maximum and the quotients wait for memory while no exponentials are computed; on an Emerald Rapids the code from the caches takes 0.8 of the copy (BenchmarkHot), and the last pass stores a row at once, which the exponentials of the next one could hide if both were one loop; two threads as for rows",
 	},
 	{
 		what: "row fusions over XLA:CPU", peers: []string{"xla"}, mean: 1.5,
@@ -56,12 +56,12 @@ var targets = []target{
 	},
 	{
 		what: "transposes, share of the copy", families: []string{"transpose", "swap"}, mean: 0.75,
-		cause: "the work in registers and the first cache adds to the time of the memory; on a Zen 4 loads and stores in that order, without that work, reach 0.80 to 0.85 of the copy (C)",
+		cause: "the work in registers and the first cache adds to the time of the memory; a row of the source that is read alone waits before the hardware fetches ahead in it (inferred)",
 	},
 	{
 		what: "gemv, share of a read", mean: 0.97,
 		families: []string{"gemv", "gemv_columns", "gevm", "gevm_rows"},
-		cause:    "the other operand, or the sums, come from the second cache again for every four or eight rows; C code for one thread of a Zen 4 reaches 0.96",
+		cause:    "the other operand, or the sums, come from the second cache again for every four or eight rows",
 	},
 	{
 		what: "convolutions over oneDNN", families: []string{"conv", "s8conv"}, peers: []string{"onednn"},
@@ -69,7 +69,7 @@ var targets = []target{
 	},
 	{
 		what: "attention over the unfused sequence of BLAS", families: []string{"attention"}, peers: blas,
-		mean: 2, cause: "bound by multiply-adds, which a BLAS does as fast: at their peak products alone take 0.8 of the time of 8×1024×64 on a Zen 4",
+		mean: 2, cause: "bound by multiply-adds, which a BLAS does as fast: on a Zen 4 products alone take three quarters of the time of 8×1024×64 at the peak of 118 Gflop/s that -bench Peaks shows",
 	},
 	{
 		what: "attention over torch", families: []string{"attention"}, peers: pytorch, mean: 1,

@@ -71,6 +71,28 @@ func TestNarrowBlocking(t *testing.T) {
 	}
 }
 
+// TestPairsOfFewRows: few rows are multiplied by one panel at once where kernels fetch operands,
+// as all are by a family without kernels of pairs.
+func TestPairsOfFewRows(t *testing.T) {
+	hardware := zen4
+	hardware.Fetched = true
+	for _, x := range []struct {
+		f    *family
+		c    Caches
+		m    int
+		want bool
+	}{
+		{&f32Wide, zen4, minPairRows, true},
+		{&f32Wide, zen4, minPairRows - 1, false},
+		{&f32Wide, hardware, 6, true},
+		{&i32Wide, zen4, 4096, false},
+	} {
+		if got := x.f.cachesOf(x.c, x.m).Pairs; got != x.want {
+			t.Errorf("%d rows, fetched by the hardware %v: pairs %v", x.m, x.c.Fetched, got)
+		}
+	}
+}
+
 // What follows a part of a slab is fetched ahead, every line of it once: the next terms, and
 // behind the last those of the next rows. Nothing follows the last part.
 func TestNextPart(t *testing.T) {
